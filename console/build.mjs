@@ -25,7 +25,10 @@ const settings = {
           settings: rest.map((setting) => {
             const [name, ...paragraphs] = setting.trim().split(/\n+/);
             const takes = paragraphs.find((it) => it.startsWith("*")) ?? "";
-            const text = paragraphs.filter((it) => it !== takes).join(" ").replaceAll("`", "");
+            const text = paragraphs
+              .filter((it) => it !== takes)
+              .join(" ")
+              .replaceAll("`", "");
             return {
               name: name.replaceAll("`", ""),
               text: text.replace(/\[(.*?)\]\(.*?\)/g, "$1"),

@@ -39,29 +39,41 @@ export function Chart(props: {
     const element = box.current;
     if (!element) return;
     const height = props.height ?? 160;
-    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--edge"), width: 1 }, ticks: { show: false } };
-    const draw = new uPlot({
-      width: element.clientWidth || 300,
-      height,
-      cursor: { y: false, drag: { x: false, y: false } },
-      legend: { live: true },
-      scales: { x: { time: props.isTime ?? false }, y: { range: (_, low, high) => span(low, high) } },
-      axes: [
-        props.isTime ? { ...axis, values: (_: uPlot, ticks: number[]) => times(ticks) } : axis,
-        { ...axis, size: 64, values: (_: uPlot, ticks: number[]) => ticks.map((tick) => format.current(tick)) },
-      ],
-      series: [
-        props.isTime ? {} : { label: "at" },
-        ...props.lines.map((line, at) => ({
-          label: line.label,
-          stroke: colour(COLOURS[at % COLOURS.length]!),
-          width: 1.5,
-          points: { show: props.hasPoints ?? false },
-          spanGaps: true,
-          value: (_: uPlot, value: number | null) => (value === null ? "–" : format.current(value)),
-        })),
-      ],
-    }, data, element);
+    const axis = {
+      stroke: colour("--quiet"),
+      grid: { stroke: colour("--edge"), width: 1 },
+      ticks: { show: false },
+    };
+    const draw = new uPlot(
+      {
+        width: element.clientWidth || 300,
+        height,
+        cursor: { y: false, drag: { x: false, y: false } },
+        legend: { live: true },
+        scales: { x: { time: props.isTime ?? false }, y: { range: (_, low, high) => span(low, high) } },
+        axes: [
+          props.isTime ? { ...axis, values: (_: uPlot, ticks: number[]) => times(ticks) } : axis,
+          {
+            ...axis,
+            size: 64,
+            values: (_: uPlot, ticks: number[]) => ticks.map((tick) => format.current(tick)),
+          },
+        ],
+        series: [
+          props.isTime ? {} : { label: "at" },
+          ...props.lines.map((line, at) => ({
+            label: line.label,
+            stroke: colour(COLOURS[at % COLOURS.length]!),
+            width: 1.5,
+            points: { show: props.hasPoints ?? false },
+            spanGaps: true,
+            value: (_: uPlot, value: number | null) => (value === null ? "–" : format.current(value)),
+          })),
+        ],
+      },
+      data,
+      element,
+    );
     plot.current = draw;
     const observer = new ResizeObserver(() => draw.setSize({ width: element.clientWidth, height }));
     observer.observe(element);

@@ -39,10 +39,14 @@ function argument(it: Map<string, Reply>): string {
   const flags = ((it.get("flags") ?? []) as Reply[]).map(show);
   const token = show(it.get("token"));
   const type = show(it.get("type"));
-  let text = type === "pure-token" ? token
-    : type === "oneof" ? inner.map((each) => argument(fields(each))).join("|")
-    : type === "block" ? syntax(inner)
-    : show(it.get("display_text") ?? it.get("name"));
+  let text =
+    type === "pure-token"
+      ? token
+      : type === "oneof"
+        ? inner.map((each) => argument(fields(each))).join("|")
+        : type === "block"
+          ? syntax(inner)
+          : show(it.get("display_text") ?? it.get("name"));
   if (type === "oneof" && !flags.includes("optional") && inner.length > 1) text = `<${text}>`;
   if (token !== "" && type !== "pure-token") text = `${token} ${text}`;
   if (flags.includes("multiple")) text = `${text} [${text} …]`;

@@ -112,7 +112,9 @@ export class Connection {
     const message = JSON.stringify({ id, command: words });
     // In UTF-8 it may be longer; the server ends the connection then, and says why.
     if (message.length > MESSAGE_MAX) {
-      return Promise.reject(new Error("This is more than a WebSocket message may hold (websocket-max-message)."));
+      return Promise.reject(
+        new Error("This is more than a WebSocket message may hold (websocket-max-message)."),
+      );
     }
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });

@@ -1,6 +1,11 @@
 // The editor of the workbench: CodeMirror, in a shadow root, where its styles are sheets made by the script,
 // which the page's policy allows.
-import { autocompletion, completionKeymap, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  completionKeymap,
+  type CompletionContext,
+  type CompletionResult,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
@@ -52,7 +57,10 @@ const theme = EditorView.theme({
     backgroundColor: "var(--hover)",
   },
   ".cm-tooltip": { backgroundColor: "var(--panel)", color: "var(--ink)", border: "1px solid var(--edge)" },
-  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    backgroundColor: "var(--accent)",
+    color: "var(--accent-ink)",
+  },
   ".cm-completionDetail": { fontStyle: "normal", opacity: "0.8" },
 });
 
@@ -67,9 +75,12 @@ function complete(loading: Promise<Map<string, Command>>) {
     if (words.length > 1 && container?.syntax !== "subcommand") return null;
     const options = [...commands.values()].flatMap((command) => {
       const parts = command.name.split(" ");
-      if (words.length === 1 ? parts.length > 1 : parts.length !== 2 || parts[0] !== container!.name) return [];
+      if (words.length === 1 ? parts.length > 1 : parts.length !== 2 || parts[0] !== container!.name)
+        return [];
       const label = parts[parts.length - 1]!;
-      return [{ label, detail: ` ${command.syntax}`.slice(0, 60), info: command.summary, apply: `${label} ` }];
+      return [
+        { label, detail: ` ${command.syntax}`.slice(0, 60), info: command.summary, apply: `${label} ` },
+      ];
     });
     return { from: context.pos - words[words.length - 1]!.length, options, validFor: /^[\w.|-]*$/ };
   };
@@ -104,10 +115,20 @@ export function Editor(props: {
         doc: latest.current.text,
         extensions: [
           keymap.of([
-            { key: "Mod-Enter", run }, { key: "Alt-ArrowUp", run: earlier(1) }, { key: "Alt-ArrowDown", run: earlier(-1) },
+            { key: "Mod-Enter", run },
+            { key: "Alt-ArrowUp", run: earlier(1) },
+            { key: "Alt-ArrowDown", run: earlier(-1) },
           ]),
-          lineNumbers(), history(), drawSelection(), language, syntaxHighlighting(colours), theme,
-          autocompletion({ override: [(context) => complete(latest.current.commands)(context)], icons: false }),
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          language,
+          syntaxHighlighting(colours),
+          theme,
+          autocompletion({
+            override: [(context) => complete(latest.current.commands)(context)],
+            icons: false,
+          }),
           keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
           placeholder("A command a line, as in redis-cli"),
           EditorView.contentAttributes.of({ "aria-label": "Commands" }),
@@ -127,12 +148,17 @@ export function Editor(props: {
         return Array.from({ length: last - first + 1 }, (_, at) => doc.line(first + at).text);
       },
       lines: () => view.state.doc.toString().split("\n"),
-      replace: (text) => view.dispatch({
-        changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: text.length },
-      }),
+      replace: (text) =>
+        view.dispatch({
+          changes: { from: 0, to: view.state.doc.length, insert: text },
+          selection: { anchor: text.length },
+        }),
       insert: (text) => {
         const line = view.state.doc.lineAt(view.state.selection.main.head);
-        view.dispatch({ changes: { from: line.from, to: line.to, insert: text }, selection: { anchor: line.from + text.length } });
+        view.dispatch({
+          changes: { from: line.from, to: line.to, insert: text },
+          selection: { anchor: line.from + text.length },
+        });
         view.focus();
       },
     };

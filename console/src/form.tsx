@@ -25,25 +25,37 @@ export function FormDialog<T extends Asked>(props: {
   const [isRunning, setRunning] = useState(false);
   return (
     <Dialog title={props.title} onClose={props.onClose}>
-      <form class="form" onSubmit={async (event) => {
-        event.preventDefault();
-        setRunning(true);
-        try {
-          await props.run(words);
-          props.onClose();
-        } catch (failure) {
-          setError((failure as Error).message);
-          setRunning(false);
-        }
-      }}>
+      <form
+        class="form"
+        onSubmit={async (event) => {
+          event.preventDefault();
+          setRunning(true);
+          try {
+            await props.run(words);
+            props.onClose();
+          } catch (failure) {
+            setError((failure as Error).message);
+            setRunning(false);
+          }
+        }}
+      >
         {props.asked.map((it) => (
-          <Field key={it.name} label={it.label} value={words[it.name]!} lines={it.lines} placeholder={it.placeholder}
-            list={it.list} onInput={(value) => setWords((before) => ({ ...before, [it.name]: value }))} />
+          <Field
+            key={it.name}
+            label={it.label}
+            value={words[it.name]!}
+            lines={it.lines}
+            placeholder={it.placeholder}
+            list={it.list}
+            onInput={(value) => setWords((before) => ({ ...before, [it.name]: value }))}
+          />
         ))}
         <Failure text={error} />
         <div class="row end">
           <Button onClick={props.onClose}>Cancel</Button>
-          <Button submit kind="main" disabled={isRunning}>{props.deed ?? "Save"}</Button>
+          <Button submit kind="main" disabled={isRunning}>
+            {props.deed ?? "Save"}
+          </Button>
         </div>
       </form>
     </Dialog>

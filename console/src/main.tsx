@@ -27,16 +27,36 @@ interface View {
 }
 
 const VIEWS: View[] = [
-  { path: "overview", name: "Overview", needs: ["info"], show: (_, samples) => <Overview samples={samples} /> },
+  {
+    path: "overview",
+    name: "Overview",
+    needs: ["info"],
+    show: (_, samples) => <Overview samples={samples} />,
+  },
   { path: "keys", name: "Keys", needs: ["tree", "scan"], show: (session) => <Keys session={session} /> },
   { path: "workbench", name: "Workbench", needs: [], show: (session) => <Workbench session={session} /> },
   { path: "live", name: "Live", needs: ["subscribe"], show: (session) => <Live session={session} /> },
-  { path: "slow-log", name: "Slow log", needs: ["slowlog"], show: (session) => <SlowLog session={session} /> },
+  {
+    path: "slow-log",
+    name: "Slow log",
+    needs: ["slowlog"],
+    show: (session) => <SlowLog session={session} />,
+  },
   { path: "latency", name: "Latency", needs: ["latency"], show: (session) => <Latency session={session} /> },
   { path: "clients", name: "Clients", needs: ["clients"], show: (session) => <Clients session={session} /> },
-  { path: "configuration", name: "Configuration", needs: ["config"], show: (session) => <Configuration session={session} /> },
+  {
+    path: "configuration",
+    name: "Configuration",
+    needs: ["config"],
+    show: (session) => <Configuration session={session} />,
+  },
   { path: "users", name: "Users", needs: ["users"], show: (session) => <Users session={session} /> },
-  { path: "functions", name: "Functions", needs: ["functions"], show: (session) => <Functions session={session} /> },
+  {
+    path: "functions",
+    name: "Functions",
+    needs: ["functions"],
+    show: (session) => <Functions session={session} />,
+  },
   { path: "saves", name: "Saves", needs: ["info"], show: (session) => <Saves session={session} /> },
 ];
 
@@ -49,7 +69,8 @@ function applyTheme(): void {
 }
 
 function switchTheme(): void {
-  const isDark = theme.value === "" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
+  const isDark =
+    theme.value === "" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
   theme.set(isDark ? "light" : "dark");
   localStorage.setItem("console.theme", theme.value);
   applyTheme();
@@ -83,13 +104,24 @@ function App(props: { about: About }) {
   };
   useEffect(() => logIn("", ""), []);
   if (session !== null) {
-    return <Frame session={session} onLeave={() => {
-      session.close();
-      setSession(null);
-      setRefusal("");
-    }} />;
+    return (
+      <Frame
+        session={session}
+        onLeave={() => {
+          session.close();
+          setSession(null);
+          setRefusal("");
+        }}
+      />
+    );
   }
-  if (refusal === null) return <main class="login"><h1>Mantissa console</h1><p>Connecting…</p></main>;
+  if (refusal === null)
+    return (
+      <main class="login">
+        <h1>Mantissa console</h1>
+        <p>Connecting…</p>
+      </main>
+    );
   return <LogIn about={props.about} refusal={refusal} onLogIn={logIn} />;
 }
 
@@ -100,22 +132,35 @@ function LogIn(props: { about: About; refusal: string; onLogIn: (user: string, p
     <main class="login">
       <Label about={props.about} />
       <h1>Mantissa console</h1>
-      <form onSubmit={(event) => {
-        event.preventDefault();
-        props.onLogIn(user, password);
-      }}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          props.onLogIn(user, password);
+        }}
+      >
         <Field label="User" value={user} onInput={setUser} autocomplete="username" />
-        <Field label="Password" value={password} onInput={setPassword} type="password"
-          autocomplete="current-password" />
+        <Field
+          label="Password"
+          value={password}
+          onInput={setPassword}
+          type="password"
+          autocomplete="current-password"
+        />
         <Failure text={props.refusal} />
-        <Button submit kind="main">Log in</Button>
+        <Button submit kind="main">
+          Log in
+        </Button>
       </form>
     </main>
   );
 }
 
 function Label(props: { about: About }) {
-  return props.about.label === "" ? null : <p class="label" role="note">{props.about.label}</p>;
+  return props.about.label === "" ? null : (
+    <p class="label" role="note">
+      {props.about.label}
+    </p>
+  );
 }
 
 function Frame(props: { session: Session; onLeave: () => void }) {
@@ -130,36 +175,52 @@ function Frame(props: { session: Session; onLeave: () => void }) {
     return () => removeEventListener("hashchange", go);
   }, []);
   useEvery(2000, () => session.may("info") && void samples.take(), [session]);
-  const views = VIEWS.filter((view) => view.needs.length === 0 || view.needs.some((deed) => session.may(deed)));
+  const views = VIEWS.filter(
+    (view) => view.needs.length === 0 || view.needs.some((deed) => session.may(deed)),
+  );
   const view = views.find((it) => it.path === path) ?? views[0];
   useEffect(() => {
     document.title = `${view?.name ?? ""} – Mantissa console`;
   }, [view]);
   return (
     <>
-      <a class="skip" href="#content" onClick={(event) => {
-        event.preventDefault();
-        document.getElementById("content")?.focus();
-      }}>Skip to the content</a>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <header class="top">
         <Label about={session.about} />
         <Lost session={session} />
         <div class="bar">
           <strong>Mantissa</strong>
-          <span class="who" title="The user">{session.user}</span>
+          <span class="who" title="The user">
+            {session.user}
+          </span>
           <Databases session={session} />
           <Check label="Read only" value={readOnly} onChange={(on) => session.setReadOnly(on)} />
-          <Button kind="quiet" label="Light or dark" onClick={switchTheme}>◐</Button>
-          <Button kind="quiet" onClick={props.onLeave}>Log out</Button>
+          <Button kind="quiet" label="Light or dark" onClick={switchTheme}>
+            ◐
+          </Button>
+          <Button kind="quiet" onClick={props.onLeave}>
+            Log out
+          </Button>
         </div>
       </header>
       <div class="body">
         <nav aria-label="Views">
           {views.map((it) => (
-            <a href={`#/${it.path}`} aria-current={it === view ? "page" : undefined}>{it.name}</a>
+            <a href={`#/${it.path}`} aria-current={it === view ? "page" : undefined}>
+              {it.name}
+            </a>
           ))}
         </nav>
-        <main id="content" tabIndex={-1} key={view?.path}>
+        <main id="content" tabIndex={0} key={view?.path}>
           {view ? view.show(session, samples) : <p class="empty">This user may not do anything here.</p>}
         </main>
       </div>
@@ -175,8 +236,13 @@ function Databases(props: { session: Session }) {
   const database = useStore(session.database);
   const options = Array.from({ length: number }, (_, at) => [String(at), `db${at}`] as const);
   return (
-    <Choice label="Database" hidden value={String(database)} options={options}
-      onChange={(value) => void attempt(() => session.select(Number(value)))} />
+    <Choice
+      label="Database"
+      hidden
+      value={String(database)}
+      options={options}
+      onChange={(value) => void attempt(() => session.select(Number(value)))}
+    />
   );
 }
 
@@ -193,7 +259,9 @@ function Lost(props: { session: Session }) {
 async function start(): Promise<void> {
   applyTheme();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
-  const about = await fetch("/console/about.json").then((answer) => answer.json()).catch(() => ({ label: "" }));
+  const about = await fetch("/console/about.json")
+    .then((answer) => answer.json())
+    .catch(() => ({ label: "" }));
   render(<App about={about as About} />, document.getElementById("root")!);
 }
 

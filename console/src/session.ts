@@ -86,7 +86,10 @@ export class Session {
   private reads: Set<string> | null = null;
   private further: Connection[] = [];
 
-  constructor(private login: Login, readonly about: About) {
+  constructor(
+    private login: Login,
+    readonly about: About,
+  ) {
     this.readOnly = new Store(about.label !== "" || localStorage.getItem("console.read-only") === "yes");
     this.main = new Connection(login);
     this.main.onState = () => this.changed.set(this.changed.value + 1);
@@ -175,22 +178,31 @@ export class Session {
 
   private async ask(): Promise<void> {
     const user = this.user;
-    const dry = await this.main.call("ACL", "DRYRUN", user, "PING").then(() => true, () => false);
+    const dry = await this.main.call("ACL", "DRYRUN", user, "PING").then(
+      () => true,
+      () => false,
+    );
     const deeds = Object.entries(ASKED);
     if (dry) {
       const answers = deeds.map(([, words]) => this.main.call("ACL", "DRYRUN", user, ...words));
       const outcomes = await Promise.allSettled(answers);
       outcomes.forEach((outcome, at) => {
-        const isAllowed = outcome.status === "fulfilled"
-          ? show(outcome.value) === "OK" || / key| channel/.test(show(outcome.value))
-          : false;
+        const isAllowed =
+          outcome.status === "fulfilled"
+            ? show(outcome.value) === "OK" || / key| channel/.test(show(outcome.value))
+            : false;
         this.allowed.set(deeds[at]![0], isAllowed);
       });
       return;
     }
     for (const [deed] of deeds) this.allowed.set(deed, false);
     // What is queued is checked and not run: the transaction is given up.
-    if (await this.main.call("MULTI").then(() => true, () => false)) {
+    if (
+      await this.main.call("MULTI").then(
+        () => true,
+        () => false,
+      )
+    ) {
       const answers = deeds.map(([, words]) => this.main.call(...words));
       const end = this.main.call("DISCARD");
       const outcomes = await Promise.allSettled(answers);
@@ -211,11 +223,13 @@ export class Session {
 }
 
 /** Commands of the category `read` that the views use, for users who may not ask which there are. */
-const BASIC_READS = new Set((
-  "get strlen getrange bitcount type pttl exists scan hlen hscan hpttl llen lrange lindex scard sscan zcard zrange " +
-  "xlen xrange xrevrange json.get ts.info ts.range vinfo vcard vrandmember vsim vemb vgetattr bf.info bf.exists " +
-  "cf.info cf.count cms.info cms.query topk.info topk.list topk.query tdigest.info tdigest.quantile tdigest.cdf"
-).split(" "));
+const BASIC_READS = new Set(
+  (
+    "get strlen getrange bitcount type pttl exists scan hlen hscan hpttl llen lrange lindex scard sscan zcard zrange " +
+    "xlen xrange xrevrange json.get ts.info ts.range vinfo vcard vrandmember vsim vemb vgetattr bf.info bf.exists " +
+    "cf.info cf.count cms.info cms.query topk.info topk.list topk.query tdigest.info tdigest.quantile tdigest.cdf"
+  ).split(" "),
+);
 
 /** Whether the command is not allowed; other keys or channels may be. */
 function isDenied(outcome: PromiseSettledResult<Reply>): boolean {
@@ -225,14 +239,74 @@ function isDenied(outcome: PromiseSettledResult<Reply>): boolean {
 
 /** What changes nothing, beside the commands of the category `read`. */
 const ALWAYS = new Set([
-  "AUTH", "HELLO", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME", "LASTSAVE", "DBSIZE", "LOLWUT", "ROLE",
-  "MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "RESET", "WAIT", "MEMORY|USAGE", "MEMORY|STATS", "MEMORY|DOCTOR",
-  "CLIENT|ID", "CLIENT|LIST", "CLIENT|INFO", "CLIENT|GETNAME", "CLIENT|SETNAME", "CLIENT|SETINFO",
-  "CONFIG|GET", "CONFIG|HELP", "SLOWLOG|GET", "SLOWLOG|LEN", "LATENCY|LATEST", "LATENCY|HISTORY",
-  "LATENCY|HISTOGRAM", "LATENCY|DOCTOR", "LATENCY|GRAPH", "ACL|WHOAMI", "ACL|LIST", "ACL|USERS",
-  "ACL|GETUSER", "ACL|CAT", "ACL|DRYRUN", "ACL|LOG", "FUNCTION|LIST", "FUNCTION|STATS", "FUNCTION|DUMP",
-  "SCRIPT|EXISTS", "OBJECT|ENCODING", "OBJECT|FREQ", "OBJECT|IDLETIME", "OBJECT|REFCOUNT",
-  "PUBSUB|CHANNELS", "PUBSUB|NUMSUB", "PUBSUB|NUMPAT", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE",
-  "PUNSUBSCRIBE", "SUNSUBSCRIBE", "XINFO|STREAM", "XINFO|GROUPS", "XINFO|CONSUMERS",
-  "MANTISSA.TREE", "MANTISSA.JOBS", "MANTISSA.KEYS", "EVAL_RO", "EVALSHA_RO", "FCALL_RO",
+  "AUTH",
+  "HELLO",
+  "PING",
+  "ECHO",
+  "SELECT",
+  "INFO",
+  "COMMAND",
+  "TIME",
+  "LASTSAVE",
+  "DBSIZE",
+  "LOLWUT",
+  "ROLE",
+  "MULTI",
+  "EXEC",
+  "DISCARD",
+  "WATCH",
+  "UNWATCH",
+  "RESET",
+  "WAIT",
+  "MEMORY|USAGE",
+  "MEMORY|STATS",
+  "MEMORY|DOCTOR",
+  "CLIENT|ID",
+  "CLIENT|LIST",
+  "CLIENT|INFO",
+  "CLIENT|GETNAME",
+  "CLIENT|SETNAME",
+  "CLIENT|SETINFO",
+  "CONFIG|GET",
+  "CONFIG|HELP",
+  "SLOWLOG|GET",
+  "SLOWLOG|LEN",
+  "LATENCY|LATEST",
+  "LATENCY|HISTORY",
+  "LATENCY|HISTOGRAM",
+  "LATENCY|DOCTOR",
+  "LATENCY|GRAPH",
+  "ACL|WHOAMI",
+  "ACL|LIST",
+  "ACL|USERS",
+  "ACL|GETUSER",
+  "ACL|CAT",
+  "ACL|DRYRUN",
+  "ACL|LOG",
+  "FUNCTION|LIST",
+  "FUNCTION|STATS",
+  "FUNCTION|DUMP",
+  "SCRIPT|EXISTS",
+  "OBJECT|ENCODING",
+  "OBJECT|FREQ",
+  "OBJECT|IDLETIME",
+  "OBJECT|REFCOUNT",
+  "PUBSUB|CHANNELS",
+  "PUBSUB|NUMSUB",
+  "PUBSUB|NUMPAT",
+  "SUBSCRIBE",
+  "PSUBSCRIBE",
+  "SSUBSCRIBE",
+  "UNSUBSCRIBE",
+  "PUNSUBSCRIBE",
+  "SUNSUBSCRIBE",
+  "XINFO|STREAM",
+  "XINFO|GROUPS",
+  "XINFO|CONSUMERS",
+  "MANTISSA.TREE",
+  "MANTISSA.JOBS",
+  "MANTISSA.KEYS",
+  "EVAL_RO",
+  "EVALSHA_RO",
+  "FCALL_RO",
 ]);

@@ -35,16 +35,22 @@ export interface Loaded<T> {
 export function useLoaded<T>(load: () => Promise<T>, causes: unknown[]): Loaded<T> {
   const [round, setRound] = useState(0);
   const [state, setState] = useState<{ value: T | null; error: string; isLoading: boolean }>({
-    value: null, error: "", isLoading: true,
+    value: null,
+    error: "",
+    isLoading: true,
   });
   useEffect(() => {
     let isCurrent = true;
     setState((before) => ({ ...before, isLoading: true }));
     load().then(
       (value) => isCurrent && setState({ value, error: "", isLoading: false }),
-      (error: Error) => isCurrent && setState((before) => ({
-        value: before.value, error: error.message, isLoading: false,
-      })),
+      (error: Error) =>
+        isCurrent &&
+        setState((before) => ({
+          value: before.value,
+          error: error.message,
+          isLoading: false,
+        })),
     );
     return () => {
       isCurrent = false;

@@ -7,14 +7,24 @@ export type Reply = null | boolean | number | string | Reply[] | { [name: string
 
 /** Whether a reply is bytes that are not UTF-8. */
 export function isBytes(reply: unknown): reply is { base64: string } {
-  return typeof reply === "object" && reply !== null && !Array.isArray(reply)
-    && typeof (reply as { base64?: unknown }).base64 === "string" && Object.keys(reply).length === 1;
+  return (
+    typeof reply === "object" &&
+    reply !== null &&
+    !Array.isArray(reply) &&
+    typeof (reply as { base64?: unknown }).base64 === "string" &&
+    Object.keys(reply).length === 1
+  );
 }
 
 /** Whether a part of a reply is an error. */
 export function isError(reply: unknown): reply is { error: string } {
-  return typeof reply === "object" && reply !== null && !Array.isArray(reply)
-    && typeof (reply as { error?: unknown }).error === "string" && Object.keys(reply).length === 1;
+  return (
+    typeof reply === "object" &&
+    reply !== null &&
+    !Array.isArray(reply) &&
+    typeof (reply as { error?: unknown }).error === "string" &&
+    Object.keys(reply).length === 1
+  );
 }
 
 export function bytesOf(text: Text): Uint8Array {
@@ -103,9 +113,11 @@ export function bytes(count: number): string {
 }
 
 export function count(value: number): string {
-  return Number.isInteger(value) ? value.toLocaleString("en") : value.toLocaleString("en", {
-    maximumSignificantDigits: 4,
-  });
+  return Number.isInteger(value)
+    ? value.toLocaleString("en")
+    : value.toLocaleString("en", {
+        maximumSignificantDigits: 4,
+      });
 }
 
 /** A duration in milliseconds. */
@@ -115,7 +127,12 @@ export function duration(ms: number): string {
   let seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
   const parts: string[] = [];
-  for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]] as const) {
+  for (const [unit, length] of [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ] as const) {
     if (seconds >= length && parts.length < 2) {
       parts.push(`${Math.floor(seconds / length)} ${unit}`);
       seconds %= length;
@@ -126,5 +143,9 @@ export function duration(ms: number): string {
 
 export function moment(unixMs: number): string {
   return Number.isFinite(unixMs) && unixMs > 0 && unixMs < 8.64e15
-    ? new Date(unixMs).toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "never";
+    ? new Date(unixMs)
+        .toISOString()
+        .replace("T", " ")
+        .replace(/\.\d+Z/, " UTC")
+    : "never";
 }

@@ -53,10 +53,17 @@ export class Tree {
   private walks = 0;
   private timer = 0;
 
-  constructor(private session: Session, private filter: Filter) {
+  constructor(
+    private session: Session,
+    private filter: Filter,
+  ) {
     this.root = emptyNode();
     this.walker = session.connect();
-    this.walker.onReady = () => void this.walker.call("CLIENT", "ID").then((id) => (this.client = id), () => {});
+    this.walker.onReady = () =>
+      void this.walker.call("CLIENT", "ID").then(
+        (id) => (this.client = id),
+        () => {},
+      );
     this.walker.open();
     this.timer = window.setInterval(() => void this.look(), 400);
     void this.load(this.root);
@@ -161,8 +168,19 @@ export class Tree {
 
 function emptyNode(): Node {
   return {
-    name: "", label: "", isPrefix: true, type: "", depth: 0, parent: null, children: null, rest: 0, isOpen: true,
-    isLoading: false, keys: 0, bytes: 0, expiring: 0,
+    name: "",
+    label: "",
+    isPrefix: true,
+    type: "",
+    depth: 0,
+    parent: null,
+    children: null,
+    rest: 0,
+    isOpen: true,
+    isLoading: false,
+    keys: 0,
+    bytes: 0,
+    expiring: 0,
   };
 }
 
@@ -176,7 +194,10 @@ function nodeOf(reply: Map<string, Reply>, parent: Node): Node {
   const above = parent.name;
   const isBelow = !isBytes(name) && !isBytes(above) && name.startsWith(above) && name.length > above.length;
   return {
-    ...emptyNode(), ...countsOf(reply), name, parent,
+    ...emptyNode(),
+    ...countsOf(reply),
+    name,
+    parent,
     label: isBelow ? name.slice(above.length) : show(name),
     isPrefix: reply.get("kind") === "prefix",
     type: [...fields(reply.get("types")!).keys()][0] ?? "",

@@ -13,9 +13,15 @@ export function Button(props: {
   pressed?: boolean;
 }) {
   return (
-    <button type={props.submit ? "submit" : "button"} class={`button ${props.kind ?? "plain"}`}
-      onClick={props.onClick} aria-label={props.label} title={props.label} disabled={props.disabled}
-      aria-pressed={props.pressed}>
+    <button
+      type={props.submit ? "submit" : "button"}
+      class={`button ${props.kind ?? "plain"}`}
+      onClick={props.onClick}
+      aria-label={props.label}
+      title={props.label}
+      disabled={props.disabled}
+      aria-pressed={props.pressed}
+    >
       {props.children}
     </button>
   );
@@ -45,12 +51,26 @@ export function Field(props: {
   };
   return (
     <div class={`field ${props.lines ? "wide" : ""}`}>
-      <label for={id} class={props.hidden ? "unseen" : ""}>{props.label}</label>
-      {props.lines
-        ? <textarea {...shared} rows={props.lines} />
-        : <input {...shared} type={(props.type ?? "text") as "text"} autocomplete={props.autocomplete ?? "off"}
-            list={props.list ? `${id}-list` : undefined} />}
-      {props.list && <datalist id={`${id}-list`}>{props.list.map((word) => <option value={word} />)}</datalist>}
+      <label for={id} class={props.hidden ? "unseen" : ""}>
+        {props.label}
+      </label>
+      {props.lines ? (
+        <textarea {...shared} rows={props.lines} />
+      ) : (
+        <input
+          {...shared}
+          type={(props.type ?? "text") as "text"}
+          autocomplete={props.autocomplete ?? "off"}
+          list={props.list ? `${id}-list` : undefined}
+        />
+      )}
+      {props.list && (
+        <datalist id={`${id}-list`}>
+          {props.list.map((word) => (
+            <option value={word} />
+          ))}
+        </datalist>
+      )}
     </div>
   );
 }
@@ -65,10 +85,19 @@ export function Choice<T extends string>(props: {
   const id = useId();
   return (
     <div class="field">
-      <label for={id} class={props.hidden ? "unseen" : ""}>{props.label}</label>
-      <select id={id} value={props.value}
-        onChange={(event) => props.onChange((event.target as HTMLSelectElement).value as T)}>
-        {props.options.map(([value, text]) => <option value={value} selected={value === props.value}>{text}</option>)}
+      <label for={id} class={props.hidden ? "unseen" : ""}>
+        {props.label}
+      </label>
+      <select
+        id={id}
+        value={props.value}
+        onChange={(event) => props.onChange((event.target as HTMLSelectElement).value as T)}
+      >
+        {props.options.map(([value, text]) => (
+          <option value={value} selected={value === props.value}>
+            {text}
+          </option>
+        ))}
       </select>
     </div>
   );
@@ -77,8 +106,11 @@ export function Choice<T extends string>(props: {
 export function Check(props: { label: string; value: boolean; onChange: (value: boolean) => void }) {
   return (
     <label class="check">
-      <input type="checkbox" checked={props.value}
-        onChange={(event) => props.onChange((event.target as HTMLInputElement).checked)} />
+      <input
+        type="checkbox"
+        checked={props.value}
+        onChange={(event) => props.onChange((event.target as HTMLInputElement).checked)}
+      />
       {props.label}
     </label>
   );
@@ -94,20 +126,29 @@ export function Tabs<T extends string>(props: {
   return (
     <div class="tabs" role="group" aria-label={props.label}>
       {props.options.map(([value, text]) => (
-        <button type="button" aria-pressed={value === props.value} onClick={() => props.onChange(value)}>{text}</button>
+        <button type="button" aria-pressed={value === props.value} onClick={() => props.onChange(value)}>
+          {text}
+        </button>
       ))}
     </div>
   );
 }
 
 export function Failure(props: { text: string }) {
-  return props.text === "" ? null : <p class="failure" role="alert">{props.text}</p>;
+  return props.text === "" ? null : (
+    <p class="failure" role="alert">
+      {props.text}
+    </p>
+  );
 }
 
 export function Panel(props: { title: string; tools?: ComponentChildren; children: ComponentChildren }) {
   return (
     <section class="panel">
-      <header><h2>{props.title}</h2>{props.tools && <div class="tools">{props.tools}</div>}</header>
+      <header>
+        <h2>{props.title}</h2>
+        {props.tools && <div class="tools">{props.tools}</div>}
+      </header>
       {props.children}
     </section>
   );
@@ -126,9 +167,23 @@ export function Table(props: {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
       <table>
-        <thead><tr>{props.columns.map((name, at) => <th scope="col" class={kind(at)}>{name || <span class="unseen">Actions</span>}</th>)}</tr></thead>
+        <thead>
+          <tr>
+            {props.columns.map((name, at) => (
+              <th scope="col" class={kind(at)}>
+                {name || <span class="unseen">Actions</span>}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
-          {props.rows.map((row) => <tr>{row.map((cell, at) => <td class={kind(at)}>{cell}</td>)}</tr>)}
+          {props.rows.map((row) => (
+            <tr>
+              {row.map((cell, at) => (
+                <td class={kind(at)}>{cell}</td>
+              ))}
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>
@@ -143,12 +198,18 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     dialog.current?.showModal();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={props.onClose}
-      onClick={(event) => event.target === dialog.current && props.onClose()}>
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      onClose={props.onClose}
+      onClick={(event) => event.target === dialog.current && props.onClose()}
+    >
       <div class="dialog">
         <header>
           <h2 id={id}>{props.title}</h2>
-          <Button kind="quiet" label="Close" onClick={props.onClose}>✕</Button>
+          <Button kind="quiet" label="Close" onClick={props.onClose}>
+            ✕
+          </Button>
         </header>
         {props.children}
       </div>
@@ -182,7 +243,9 @@ export function Questions() {
       <p class="asked">{question.text}</p>
       <div class="row end">
         <Button onClick={() => answer(false)}>Cancel</Button>
-        <Button kind="danger" onClick={() => answer(true)}>{question.deed}</Button>
+        <Button kind="danger" onClick={() => answer(true)}>
+          {question.deed}
+        </Button>
       </div>
     </Dialog>
   );
@@ -214,7 +277,11 @@ export function Notices() {
   const all = useStore(notices);
   return (
     <div class="notices" role="status" aria-live="polite">
-      {all.map((notice) => <p key={notice.id} class={notice.isError ? "failure" : ""}>{notice.text}</p>)}
+      {all.map((notice) => (
+        <p key={notice.id} class={notice.isError ? "failure" : ""}>
+          {notice.text}
+        </p>
+      ))}
     </div>
   );
 }
@@ -258,11 +325,24 @@ export function VirtualList(props: {
   const rows: ComponentChildren[] = [];
   for (let at = first; at < last; at++) rows.push(props.row(at));
   return (
-    <div class="virtual" ref={box} tabIndex={0} role={props.role} aria-label={props.label} onScroll={measure}
-      onKeyDown={props.onKeyDown} aria-activedescendant={props.activeId}>
+    <div
+      class="virtual"
+      ref={box}
+      tabIndex={0}
+      role={props.role}
+      aria-label={props.label}
+      onScroll={measure}
+      onKeyDown={props.onKeyDown}
+      aria-activedescendant={props.activeId}
+    >
       <div class="virtual-space" role="presentation" style={{ height: `${whole}px` }}>
-        <div role="presentation" class="virtual-rows"
-          style={{ transform: `translateY(${first * props.rowHeight}px)` }}>{rows}</div>
+        <div
+          role="presentation"
+          class="virtual-rows"
+          style={{ transform: `translateY(${first * props.rowHeight}px)` }}
+        >
+          {rows}
+        </div>
       </div>
     </div>
   );
@@ -270,7 +350,10 @@ export function VirtualList(props: {
 
 /** Puts text on the clipboard. */
 export function copy(text: string): void {
-  navigator.clipboard?.writeText(text).then(() => notify("Copied"), () => notify("Copying failed", true));
+  navigator.clipboard?.writeText(text).then(
+    () => notify("Copied"),
+    () => notify("Copying failed", true),
+  );
 }
 
 /** The time of a moment on the local clock. */

@@ -43,7 +43,8 @@ export function split(line: string): Text[] {
       }
     }
     at += 1;
-    if (at < line.length && !/\s/.test(line[at]!)) throw new Error("A closing quote is followed by a letter.");
+    if (at < line.length && !/\s/.test(line[at]!))
+      throw new Error("A closing quote is followed by a letter.");
     words.push(textOf(Uint8Array.from(bytes)));
   }
   return words;

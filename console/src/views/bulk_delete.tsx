@@ -2,7 +2,18 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Connection } from "../connection";
 import type { Session } from "../session";
-import { bytes, count, duration, fields, isBytes, numberOf, show, typed, type Reply, type Text } from "../text";
+import {
+  bytes,
+  count,
+  duration,
+  fields,
+  isBytes,
+  numberOf,
+  show,
+  typed,
+  type Reply,
+  type Text,
+} from "../text";
 import { Button, Choice, Dialog, Failure, Field } from "../ui";
 import { TYPES, typeName } from "../value_types";
 
@@ -32,14 +43,19 @@ export function BulkDelete(props: {
   const [changed, setChanged] = useState(false);
   const connection = useRef<Connection | null>(null);
   const job = useRef<string | null>(null);
-  useEffect(() => () => {
-    if (connection.current) session.disconnect(connection.current);
-  }, []);
+  useEffect(
+    () => () => {
+      if (connection.current) session.disconnect(connection.current);
+    },
+    [],
+  );
   // Another prefix needs another dry run.
-  const ask = <T,>(set: (value: T) => void) => (value: T) => {
-    set(value);
-    setOutcome(null);
-  };
+  const ask =
+    <T,>(set: (value: T) => void) =>
+    (value: T) => {
+      set(value);
+      setOutcome(null);
+    };
   const run = async (isDry: boolean) => {
     setError("");
     setProgress(0);
@@ -63,8 +79,12 @@ export function BulkDelete(props: {
       }, 200);
       const reply = fields(await walker.call(...words));
       setOutcome({
-        isDry, state: show(reply.get("state")), keys: numberOf(reply.get("keys")), bytes: numberOf(reply.get("bytes")),
-        types: fields(reply.get("types") ?? null), elapsedMs: numberOf(reply.get("elapsed-ms")),
+        isDry,
+        state: show(reply.get("state")),
+        keys: numberOf(reply.get("keys")),
+        bytes: numberOf(reply.get("bytes")),
+        types: fields(reply.get("types") ?? null),
+        elapsedMs: numberOf(reply.get("elapsed-ms")),
       });
       if (!isDry) setChanged(true);
     } catch (failure) {
@@ -81,14 +101,25 @@ export function BulkDelete(props: {
   return (
     <Dialog title="Delete many keys" onClose={() => props.onClose(changed)}>
       <div class="row">
-        <div class="grow"><Field label="Keys that begin with" value={prefix} onInput={ask(setPrefix)} disabled={isRunning} /></div>
-        <div class="grow"><Field label="And match" value={pattern} onInput={ask(setPattern)} disabled={isRunning}
-          placeholder="any name" /></div>
+        <div class="grow">
+          <Field label="Keys that begin with" value={prefix} onInput={ask(setPrefix)} disabled={isRunning} />
+        </div>
+        <div class="grow">
+          <Field
+            label="And match"
+            value={pattern}
+            onInput={ask(setPattern)}
+            disabled={isRunning}
+            placeholder="any name"
+          />
+        </div>
         <Choice label="Of type" value={type} options={[["", "all"], ...TYPES]} onChange={ask(setType)} />
       </div>
       <Failure text={error} />
       {isRunning && (
-        <p><progress aria-label="Progress" max={100} value={progress} /> {progress.toFixed(0)} %</p>
+        <p>
+          <progress aria-label="Progress" max={100} value={progress} /> {progress.toFixed(0)} %
+        </p>
       )}
       {outcome && (
         <div role="status">
@@ -98,15 +129,21 @@ export function BulkDelete(props: {
               : `${count(outcome.keys)} keys of ${bytes(outcome.bytes)} were deleted`}
             {outcome.state === "done" ? "." : `: ${outcome.state}.`} It took {duration(outcome.elapsedMs)}.
           </p>
-          <p>{[...outcome.types].map(([name, it]) => `${typeName(name)}: ${count(numberOf(it))}`).join(", ")}</p>
+          <p>
+            {[...outcome.types].map(([name, it]) => `${typeName(name)}: ${count(numberOf(it))}`).join(", ")}
+          </p>
         </div>
       )}
       <div class="row end">
-        {isRunning
-          ? <Button onClick={() => job.current !== null && void session.call("MANTISSA.JOBS", "STOP", job.current)}>
-              Stop
-            </Button>
-          : <Button onClick={() => void run(true)}>Dry run</Button>}
+        {isRunning ? (
+          <Button
+            onClick={() => job.current !== null && void session.call("MANTISSA.JOBS", "STOP", job.current)}
+          >
+            Stop
+          </Button>
+        ) : (
+          <Button onClick={() => void run(true)}>Dry run</Button>
+        )}
         {outcome?.isDry && outcome.state === "done" && outcome.keys > 0 && !isRunning && (
           <Button kind="danger" disabled={session.readOnly.value} onClick={() => void run(false)}>
             Delete {count(outcome.keys)} keys

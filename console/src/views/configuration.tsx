@@ -21,21 +21,34 @@ export function Configuration(props: { session: Session }) {
     const usual = /default: `([^`]*)`/.exec(takes)?.[1];
     return usual !== undefined && usual !== show(values?.get(name));
   };
-  const shown = sections.map((section) => ({
-    title: section.title,
-    settings: section.settings.filter((it) => (
-      values?.has(it.name) && (it.name.includes(word) || it.text.toLowerCase().includes(word))
-        && (!onlyChanged || isChanged(it.name, it.takes))
-    )),
-  })).filter((section) => section.settings.length > 0);
+  const shown = sections
+    .map((section) => ({
+      title: section.title,
+      settings: section.settings.filter(
+        (it) =>
+          values?.has(it.name) &&
+          (it.name.includes(word) || it.text.toLowerCase().includes(word)) &&
+          (!onlyChanged || isChanged(it.name, it.takes)),
+      ),
+    }))
+    .filter((section) => section.settings.length > 0);
   return (
     <>
       <h1>Configuration</h1>
       <div class="row">
-        <Field label="Filter" hidden placeholder="Name or description" value={filter} onInput={setFilter} type="search" />
+        <Field
+          label="Filter"
+          hidden
+          placeholder="Name or description"
+          value={filter}
+          onInput={setFilter}
+          type="search"
+        />
         <Check label="Not at their defaults" value={onlyChanged} onChange={setOnlyChanged} />
         {session.may("configRewrite") && !readOnly && (
-          <Button onClick={() => void attempt(() => session.call("CONFIG", "REWRITE"), "Written into the file")}>
+          <Button
+            onClick={() => void attempt(() => session.call("CONFIG", "REWRITE"), "Written into the file")}
+          >
             Write into the file
           </Button>
         )}
@@ -49,11 +62,15 @@ export function Configuration(props: { session: Session }) {
                 <dt>
                   <code>{it.name}</code>
                   {sets && /run time/.test(it.takes) && (
-                    <Button kind="quiet" label={`Change ${it.name}`} onClick={() => setEdited(it)}>✎</Button>
+                    <Button kind="quiet" label={`Change ${it.name}`} onClick={() => setEdited(it)}>
+                      ✎
+                    </Button>
                   )}
                 </dt>
                 <dd>
-                  <code class={isChanged(it.name, it.takes) ? "changed" : ""}>{show(values?.get(it.name)) || "(empty)"}</code>
+                  <code class={isChanged(it.name, it.takes) ? "changed" : ""}>
+                    {show(values?.get(it.name)) || "(empty)"}
+                  </code>
                   <p>{it.text}</p>
                   <p class="quiet-text">{it.takes}</p>
                 </dd>
@@ -63,12 +80,15 @@ export function Configuration(props: { session: Session }) {
         </Panel>
       ))}
       {edited && (
-        <FormDialog title={edited.name} onClose={() => setEdited(null)}
+        <FormDialog
+          title={edited.name}
+          onClose={() => setEdited(null)}
           asked={[{ name: "value", label: edited.takes, value: show(values?.get(edited.name)) }]}
           run={async ({ value }) => {
             await session.call("CONFIG", "SET", edited.name, value!);
             loaded.again();
-          }} />
+          }}
+        />
       )}
     </>
   );

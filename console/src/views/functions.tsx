@@ -18,12 +18,13 @@ export function Functions(props: { session: Session }) {
   const { session } = props;
   const readOnly = useStore(session.readOnly);
   const [edited, setEdited] = useState<string | null>(null);
-  const loaded = useLoaded(async () => (
-    ((await session.call("FUNCTION", "LIST", "WITHCODE")) as Reply[]).map(fields)
-  ), [session]);
+  const loaded = useLoaded(
+    async () => ((await session.call("FUNCTION", "LIST", "WITHCODE")) as Reply[]).map(fields),
+    [session],
+  );
   const loads = session.may("functionLoad") && !readOnly;
   const remove = async (name: string) => {
-    if (!await confirm("Delete this library?", name, "Delete")) return;
+    if (!(await confirm("Delete this library?", name, "Delete"))) return;
     await attempt(() => session.call("FUNCTION", "DELETE", name).then(loaded.again), "Deleted");
   };
   return (
@@ -38,29 +39,49 @@ export function Functions(props: { session: Session }) {
       {loaded.value?.map((library) => {
         const name = show(library.get("library_name"));
         return (
-          <Panel title={name} tools={(
-            <>
-              {loads && <Button onClick={() => setEdited(show(library.get("library_code")))}>Change</Button>}
-              {session.may("functionDelete") && !readOnly && (
-                <Button kind="danger" onClick={() => void remove(name)}>Delete</Button>
-              )}
-            </>
-          )}>
-            <Table label={`Functions of ${name}`} columns={["Function", "Description", "Flags"]}
-              rows={((library.get("functions") ?? []) as Reply[]).map(fields).map((it) => [
-                show(it.get("name")), show(it.get("description")), ((it.get("flags") ?? []) as Reply[]).map(show).join(" "),
-              ])} />
-            <pre class="dump" tabIndex={0}>{show(library.get("library_code"))}</pre>
+          <Panel
+            title={name}
+            tools={
+              <>
+                {loads && (
+                  <Button onClick={() => setEdited(show(library.get("library_code")))}>Change</Button>
+                )}
+                {session.may("functionDelete") && !readOnly && (
+                  <Button kind="danger" onClick={() => void remove(name)}>
+                    Delete
+                  </Button>
+                )}
+              </>
+            }
+          >
+            <Table
+              label={`Functions of ${name}`}
+              columns={["Function", "Description", "Flags"]}
+              rows={((library.get("functions") ?? []) as Reply[])
+                .map(fields)
+                .map((it) => [
+                  show(it.get("name")),
+                  show(it.get("description")),
+                  ((it.get("flags") ?? []) as Reply[]).map(show).join(" "),
+                ])}
+            />
+            <pre class="dump" tabIndex={0}>
+              {show(library.get("library_code"))}
+            </pre>
           </Panel>
         );
       })}
       {edited !== null && (
-        <FormDialog title="Load a library" deed="Load" onClose={() => setEdited(null)}
+        <FormDialog
+          title="Load a library"
+          deed="Load"
+          onClose={() => setEdited(null)}
           asked={[{ name: "code", label: "Code", lines: 16, value: edited }]}
           run={async ({ code }) => {
             await session.call("FUNCTION", "LOAD", "REPLACE", code!);
             loaded.again();
-          }} />
+          }}
+        />
       )}
     </>
   );

@@ -47,10 +47,15 @@ export function KeyPane(props: {
   const about = useLoaded<About>(async () => {
     const ask = (...words: Text[]) => session.call(...words).catch(() => null);
     const [type, ttl, size, encoding] = await Promise.all([
-      session.call("TYPE", name), ask("PTTL", name), ask("MEMORY", "USAGE", name), ask("OBJECT", "ENCODING", name),
+      session.call("TYPE", name),
+      ask("PTTL", name),
+      ask("MEMORY", "USAGE", name),
+      ask("OBJECT", "ENCODING", name),
     ]);
     return {
-      type: show(type), ttlMs: ttl === null ? -1 : numberOf(ttl), bytes: size === null ? null : numberOf(size),
+      type: show(type),
+      ttlMs: ttl === null ? -1 : numberOf(ttl),
+      bytes: size === null ? null : numberOf(size),
       encoding: show(encoding),
     };
   }, [session, name, round]);
@@ -58,30 +63,47 @@ export function KeyPane(props: {
   const change = () => about.again();
   const remove = async () => {
     const question = `${show(name).slice(0, 300)}\n\nThe key and its value will be gone.`;
-    if (!await confirm("Delete this key?", question, "Delete")) return;
+    if (!(await confirm("Delete this key?", question, "Delete"))) return;
     if (await attempt(() => session.call("UNLINK", name), "Deleted")) props.onClose(true);
   };
   return (
     <>
       <header class="key-head">
-        <Button kind="quiet" label="Back to the keys" onClick={() => props.onClose(false)}>←</Button>
+        <Button kind="quiet" label="Back to the keys" onClick={() => props.onClose(false)}>
+          ←
+        </Button>
         <h2 class="name">{show(name).slice(0, 1000)}</h2>
-        <Button kind="quiet" label="Copy the name" onClick={() => copy(show(name))}>Copy</Button>
+        <Button kind="quiet" label="Copy the name" onClick={() => copy(show(name))}>
+          Copy
+        </Button>
       </header>
       <Failure text={about.error} />
       {found && found.type === "none" && <p class="empty">This key is not there (any more).</p>}
       {found && found.type !== "none" && (
         <>
           <p class="key-facts">
-            <span>{typeName(found.type)}{found.encoding !== "" && ` (${found.encoding})`}</span>
+            <span>
+              {typeName(found.type)}
+              {found.encoding !== "" && ` (${found.encoding})`}
+            </span>
             {found.bytes !== null && <span>{bytes(found.bytes)}</span>}
             <span>{found.ttlMs < 0 ? "no expiry" : `expires in ${duration(found.ttlMs)}`}</span>
           </p>
           <div class="row">
-            <Button label="Ask again" onClick={() => setRound(round + 1)}>↻</Button>
-            {session.may("expire") && !readOnly && <Button onClick={() => setDialog("expiry")}>Expiry</Button>}
-            {session.may("rename") && !readOnly && <Button onClick={() => setDialog("rename")}>Rename</Button>}
-            {session.may("delete") && !readOnly && <Button kind="danger" onClick={() => void remove()}>Delete</Button>}
+            <Button label="Ask again" onClick={() => setRound(round + 1)}>
+              ↻
+            </Button>
+            {session.may("expire") && !readOnly && (
+              <Button onClick={() => setDialog("expiry")}>Expiry</Button>
+            )}
+            {session.may("rename") && !readOnly && (
+              <Button onClick={() => setDialog("rename")}>Rename</Button>
+            )}
+            {session.may("delete") && !readOnly && (
+              <Button kind="danger" onClick={() => void remove()}>
+                Delete
+              </Button>
+            )}
           </div>
           <div class="value" key={`${found.type} ${round}`}>
             {valueOf({ session, name, type: found.type, onChange: change })}
@@ -89,25 +111,37 @@ export function KeyPane(props: {
         </>
       )}
       {dialog === "rename" && (
-        <FormDialog title="Rename" deed="Rename" onClose={() => setDialog("")}
+        <FormDialog
+          title="Rename"
+          deed="Rename"
+          onClose={() => setDialog("")}
           asked={[{ name: "to", label: "New name", value: show(name) }]}
           run={async ({ to }) => {
             const target = typed(to!, name);
-            if (await session.call("RENAMENX", name, target) !== 1) throw new Error("A key of this name is there.");
+            if ((await session.call("RENAMENX", name, target)) !== 1)
+              throw new Error("A key of this name is there.");
             props.onOpen(target);
-          }} />
+          }}
+        />
       )}
       {dialog === "expiry" && found && (
-        <FormDialog title="Expiry" onClose={() => setDialog("")}
-          asked={[{
-            name: "seconds", label: "Seconds from now on; nothing for no expiry", placeholder: "never",
-            value: found.ttlMs < 0 ? "" : String(Math.ceil(found.ttlMs / 1000)),
-          }]}
+        <FormDialog
+          title="Expiry"
+          onClose={() => setDialog("")}
+          asked={[
+            {
+              name: "seconds",
+              label: "Seconds from now on; nothing for no expiry",
+              placeholder: "never",
+              value: found.ttlMs < 0 ? "" : String(Math.ceil(found.ttlMs / 1000)),
+            },
+          ]}
           run={async ({ seconds }) => {
             if (seconds!.trim() === "") await session.call("PERSIST", name);
             else await session.call("EXPIRE", name, seconds!.trim());
             change();
-          }} />
+          }}
+        />
       )}
     </>
   );
@@ -115,23 +149,37 @@ export function KeyPane(props: {
 
 function valueOf(props: ValueProps): ComponentChildren {
   switch (props.type) {
-    case "string": return <StringValue {...props} />;
-    case "hash": return <HashValue {...props} />;
-    case "list": return <ListValue {...props} />;
-    case "set": return <SetValue {...props} />;
-    case "zset": return <SortedSetValue {...props} />;
-    case "stream": return <StreamValue {...props} />;
-    case "ReJSON-RL": return <JsonValue {...props} />;
-    case "TSDB-TYPE": return <SeriesValue {...props} />;
-    case "vectorset": return <VectorsValue {...props} />;
-    default: return <SketchValue {...props} />;
+    case "string":
+      return <StringValue {...props} />;
+    case "hash":
+      return <HashValue {...props} />;
+    case "list":
+      return <ListValue {...props} />;
+    case "set":
+      return <SetValue {...props} />;
+    case "zset":
+      return <SortedSetValue {...props} />;
+    case "stream":
+      return <StreamValue {...props} />;
+    case "ReJSON-RL":
+      return <JsonValue {...props} />;
+    case "TSDB-TYPE":
+      return <SeriesValue {...props} />;
+    case "vectorset":
+      return <VectorsValue {...props} />;
+    default:
+      return <SketchValue {...props} />;
   }
 }
 
 /** Text of an element in a table: long text is cut, and whole in the editor. */
 export function Cell(props: { text: unknown }) {
   const text = show(props.text);
-  return <span class={isBytes(props.text) ? "bytes" : ""}>{text.length > 300 ? `${text.slice(0, 300)}…` : text}</span>;
+  return (
+    <span class={isBytes(props.text) ? "bytes" : ""}>
+      {text.length > 300 ? `${text.slice(0, 300)}…` : text}
+    </span>
+  );
 }
 
 /** Whether what changes values is offered: not in the read-only mode, and not to users who may not write. */

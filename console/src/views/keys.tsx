@@ -60,62 +60,123 @@ function KeysOf(props: { session: Session }) {
     <div class={`keys ${chosen === null ? "" : "has-chosen"}`}>
       <section class="key-list" aria-label="Keys">
         <h1 class="unseen">Keys</h1>
-        <form class="row" onSubmit={(event) => {
-          event.preventDefault();
-          setFilter({ ...filter, pattern: typing });
-        }}>
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault();
+            setFilter({ ...filter, pattern: typing });
+          }}
+        >
           <div class="grow">
-            <Field label="Pattern" hidden value={typing} onInput={setTyping} placeholder="Pattern, such as *user*"
-              type="search" />
+            <Field
+              label="Pattern"
+              hidden
+              value={typing}
+              onInput={setTyping}
+              placeholder="Pattern, such as *user*"
+              type="search"
+            />
           </div>
           <Button submit>Find</Button>
         </form>
         <div class="row">
-          <Choice label="Type" value={filter.type} options={[["", "all"], ...TYPES]}
-            onChange={(type) => setFilter({ ...filter, type })} />
+          <Choice
+            label="Type"
+            value={filter.type}
+            options={[["", "all"], ...TYPES]}
+            onChange={(type) => setFilter({ ...filter, type })}
+          />
           {tree && (
             <>
-              <Choice label="Order" value={filter.sort}
-                options={[["KEYS", "most keys"], ["BYTES", "most bytes"], ["NAME", "name"]]}
-                onChange={(sort) => setFilter({ ...filter, sort })} />
+              <Choice
+                label="Order"
+                value={filter.sort}
+                options={[
+                  ["KEYS", "most keys"],
+                  ["BYTES", "most bytes"],
+                  ["NAME", "name"],
+                ]}
+                onChange={(sort) => setFilter({ ...filter, sort })}
+              />
               <div class="short">
-                <Field label="Delimiter" value={filter.delimiter}
-                  onInput={(delimiter) => setFilter({ ...filter, delimiter })} />
+                <Field
+                  label="Delimiter"
+                  value={filter.delimiter}
+                  onInput={(delimiter) => setFilter({ ...filter, delimiter })}
+                />
               </div>
             </>
           )}
         </div>
         <div class="row">
-          <Button onClick={() => setRound(round + 1)} label="Ask again">↻</Button>
+          <Button onClick={() => setRound(round + 1)} label="Ask again">
+            ↻
+          </Button>
           {session.may("edit string") && <Button onClick={() => setDialog("new")}>New key</Button>}
           {session.may("bigKeys") && <Button onClick={() => setDialog("big")}>Hot, big</Button>}
-          {session.may("bulkDelete") && <Button kind="danger" onClick={() => setDialog("delete")}>Delete many</Button>}
+          {session.may("bulkDelete") && (
+            <Button kind="danger" onClick={() => setDialog("delete")}>
+              Delete many
+            </Button>
+          )}
         </div>
-        {tree
-          ? <TreeList tree={tree} chosen={chosen} onOpen={open} />
-          : <ScanList key={`${filter.pattern} ${filter.type} ${round}`} session={session} filter={filter} onOpen={open} />}
+        {tree ? (
+          <TreeList tree={tree} chosen={chosen} onOpen={open} />
+        ) : (
+          <ScanList
+            key={`${filter.pattern} ${filter.type} ${round}`}
+            session={session}
+            filter={filter}
+            onOpen={open}
+          />
+        )}
       </section>
       <section class="key-pane" aria-label="Key">
-        {chosen === null
-          ? <p class="empty">Choose a key.</p>
-          : <KeyPane key={JSON.stringify(chosen)} session={session} name={chosen} onClose={close} onOpen={open} />}
+        {chosen === null ? (
+          <p class="empty">Choose a key.</p>
+        ) : (
+          <KeyPane
+            key={JSON.stringify(chosen)}
+            session={session}
+            name={chosen}
+            onClose={close}
+            onOpen={open}
+          />
+        )}
       </section>
-      {dialog === "new" && <NewKey session={session} onClose={() => setDialog("")} onMade={(key) => {
-        setDialog("");
-        setRound(round + 1);
-        open(key);
-      }} />}
+      {dialog === "new" && (
+        <NewKey
+          session={session}
+          onClose={() => setDialog("")}
+          onMade={(key) => {
+            setDialog("");
+            setRound(round + 1);
+            open(key);
+          }}
+        />
+      )}
       {dialog === "delete" && (
-        <BulkDelete session={session} prefix={activePrefix(tree)} pattern={filter.pattern} type={filter.type}
+        <BulkDelete
+          session={session}
+          prefix={activePrefix(tree)}
+          pattern={filter.pattern}
+          type={filter.type}
           onClose={(changed) => {
             setDialog("");
             if (changed) setRound(round + 1);
-          }} />
+          }}
+        />
       )}
-      {dialog === "big" && <HotAndBig session={session} onClose={() => setDialog("")} onOpen={(key) => {
-        setDialog("");
-        open(key);
-      }} />}
+      {dialog === "big" && (
+        <HotAndBig
+          session={session}
+          onClose={() => setDialog("")}
+          onOpen={(key) => {
+            setDialog("");
+            open(key);
+          }}
+        />
+      )}
     </div>
   );
 }
@@ -155,7 +216,8 @@ function TreeList(props: { tree: Tree; chosen: Text | null; onOpen: (key: Text) 
       },
       ArrowLeft: () => {
         if (node?.isPrefix && node.isOpen) tree.toggle(node);
-        else if (node?.parent) tree.move(tree.rows.findIndex((it) => "node" in it && it.node === node.parent));
+        else if (node?.parent)
+          tree.move(tree.rows.findIndex((it) => "node" in it && it.node === node.parent));
       },
     };
     const move = moves[event.key];
@@ -167,37 +229,64 @@ function TreeList(props: { tree: Tree; chosen: Text | null; onOpen: (key: Text) 
   return (
     <>
       <p class="summary" aria-live="polite">
-        {tree.root.children !== null && `${count(tree.root.keys)} keys, ${bytes(tree.root.bytes)}` +
-          ` (counted in ${duration(tree.elapsedMs)})`}
+        {tree.root.children !== null &&
+          `${count(tree.root.keys)} keys, ${bytes(tree.root.bytes)}` +
+            ` (counted in ${duration(tree.elapsedMs)})`}
         {walking && (
           <>
-            {" "}<progress aria-label="Counting" max={100} value={tree.progress ?? undefined} />
-            <Button kind="quiet" onClick={() => tree.stop()}>Stop</Button>
+            {" "}
+            <progress aria-label="Counting" max={100} value={tree.progress ?? undefined} />
+            <Button kind="quiet" onClick={() => tree.stop()}>
+              Stop
+            </Button>
           </>
         )}
       </p>
       <Failure text={tree.error} />
-      <VirtualList label="Keys by prefix" role="tree" length={tree.rows.length} rowHeight={ROW_HEIGHT}
-        active={tree.active} activeId={tree.rows.length > 0 ? `row-${tree.active}` : undefined} onKeyDown={onKeyDown}
+      <VirtualList
+        label="Keys by prefix"
+        role="tree"
+        length={tree.rows.length}
+        rowHeight={ROW_HEIGHT}
+        active={tree.active}
+        activeId={tree.rows.length > 0 ? `row-${tree.active}` : undefined}
+        onKeyDown={onKeyDown}
         row={(at) => (
-          <TreeRow key={at} at={at} row={tree.rows[at]!} isActive={at === tree.active} chosen={props.chosen}
+          <TreeRow
+            key={at}
+            at={at}
+            row={tree.rows[at]!}
+            isActive={at === tree.active}
+            chosen={props.chosen}
             onClick={() => {
               tree.move(at);
               act(tree.rows[at]);
-            }} />
-        )} />
+            }}
+          />
+        )}
+      />
     </>
   );
 }
 
-function TreeRow(props: { at: number; row: Row; isActive: boolean; chosen: Text | null; onClick: () => void }) {
+function TreeRow(props: {
+  at: number;
+  row: Row;
+  isActive: boolean;
+  chosen: Text | null;
+  onClick: () => void;
+}) {
   const { row } = props;
   const shared = { id: `row-${props.at}`, role: "treeitem" as const, onClick: props.onClick };
   if ("more" in row) {
     const { more } = row;
     return (
-      <div {...shared} aria-level={more.depth + 1} class={`tree-row more ${props.isActive ? "active" : ""}`}
-        style={{ paddingLeft: `${8 + 14 * more.depth}px` }}>
+      <div
+        {...shared}
+        aria-level={more.depth + 1}
+        class={`tree-row more ${props.isActive ? "active" : ""}`}
+        style={{ paddingLeft: `${8 + 14 * more.depth}px` }}
+      >
         {more.isLoading ? "Counting…" : `${count(more.rest)} keys more…`}
       </div>
     );
@@ -205,15 +294,25 @@ function TreeRow(props: { at: number; row: Row; isActive: boolean; chosen: Text 
   const { node } = row;
   const isChosen = !node.isPrefix && JSON.stringify(props.chosen) === JSON.stringify(node.name);
   return (
-    <div {...shared} aria-level={node.depth} aria-selected={isChosen}
-      aria-expanded={node.isPrefix ? node.isOpen : undefined} title={show(node.name).slice(0, 500)}
+    <div
+      {...shared}
+      aria-level={node.depth}
+      aria-selected={isChosen}
+      aria-expanded={node.isPrefix ? node.isOpen : undefined}
+      title={show(node.name).slice(0, 500)}
       class={`tree-row ${props.isActive ? "active" : ""} ${isChosen ? "chosen" : ""}`}
-      style={{ paddingLeft: `${8 + 14 * (node.depth - 1)}px` }}>
-      <span class="arrow" aria-hidden="true">{node.isPrefix ? (node.isOpen ? "▾" : "▸") : ""}</span>
+      style={{ paddingLeft: `${8 + 14 * (node.depth - 1)}px` }}
+    >
+      <span class="arrow" aria-hidden="true">
+        {node.isPrefix ? (node.isOpen ? "▾" : "▸") : ""}
+      </span>
       <span class="tree-name">{node.label.slice(0, 300)}</span>
       <span class="tree-note">
-        {node.isLoading ? "counting…" : node.isPrefix ? `${count(node.keys)} · ${bytes(node.bytes)}`
-          : `${typeName(node.type)} · ${bytes(node.bytes)}`}
+        {node.isLoading
+          ? "counting…"
+          : node.isPrefix
+            ? `${count(node.keys)} · ${bytes(node.bytes)}`
+            : `${typeName(node.type)} · ${bytes(node.bytes)}`}
       </span>
     </div>
   );
@@ -248,10 +347,20 @@ function ScanList(props: { session: Session; filter: Filter; onOpen: (key: Text)
   return (
     <>
       <p class="summary">
-        {count(keys.length)} keys{cursor !== "" && <Button kind="quiet" onClick={() => void more()}>More</Button>}
+        {count(keys.length)} keys
+        {cursor !== "" && (
+          <Button kind="quiet" onClick={() => void more()}>
+            More
+          </Button>
+        )}
       </p>
       <Failure text={error} />
-      <VirtualList label="Keys" role="listbox" length={keys.length} rowHeight={ROW_HEIGHT} active={active}
+      <VirtualList
+        label="Keys"
+        role="listbox"
+        length={keys.length}
+        rowHeight={ROW_HEIGHT}
+        active={active}
         activeId={keys.length > 0 ? `row-${active}` : undefined}
         onKeyDown={(event) => {
           const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[event.key];
@@ -261,14 +370,20 @@ function ScanList(props: { session: Session; filter: Filter; onOpen: (key: Text)
           event.preventDefault();
         }}
         row={(at) => (
-          <div id={`row-${at}`} role="option" aria-selected={at === active}
-            class={`tree-row ${at === active ? "active" : ""}`} onClick={() => {
+          <div
+            id={`row-${at}`}
+            role="option"
+            aria-selected={at === active}
+            class={`tree-row ${at === active ? "active" : ""}`}
+            onClick={() => {
               setActive(at);
               props.onOpen(keys[at]!);
-            }}>
+            }}
+          >
             <span class="tree-name">{show(keys[at]).slice(0, 300)}</span>
           </div>
-        )} />
+        )}
+      />
     </>
   );
 }
@@ -276,26 +391,43 @@ function ScanList(props: { session: Session; filter: Filter; onOpen: (key: Text)
 function HotAndBig(props: { session: Session; onClose: () => void; onOpen: (key: Text) => void }) {
   const { session } = props;
   const [found, setFound] = useState<{ hot: Reply[]; big: Reply[] }>({ hot: [], big: [] });
-  useEffect(() => void attempt(async () => {
-    const [hot, big] = await Promise.all([
-      session.call("MANTISSA.KEYS", "HOT", "COUNT", 20), session.call("MANTISSA.KEYS", "BIG", "COUNT", 20),
+  useEffect(
+    () =>
+      void attempt(async () => {
+        const [hot, big] = await Promise.all([
+          session.call("MANTISSA.KEYS", "HOT", "COUNT", 20),
+          session.call("MANTISSA.KEYS", "BIG", "COUNT", 20),
+        ]);
+        setFound({ hot: hot as Reply[], big: big as Reply[] });
+      }),
+    [],
+  );
+  const rows = (list: Reply[]) =>
+    list.map(fields).map((it) => [
+      Number(it.get("database")) === session.database.value ? (
+        <Button kind="quiet" onClick={() => props.onOpen(it.get("key") as Text)}>
+          {show(it.get("key")).slice(0, 100)}
+        </Button>
+      ) : (
+        `db${show(it.get("database"))}: ${show(it.get("key")).slice(0, 100)}`
+      ),
+      typeName(show(it.get("type"))),
+      it.has("bytes") ? bytes(Number(it.get("bytes"))) : "",
+      [...it]
+        .filter(([name]) => !["database", "key", "type", "bytes", "encoding"].includes(name))
+        .map(([name, value]) => `${name} ${show(value)}`)
+        .join(", "),
     ]);
-    setFound({ hot: hot as Reply[], big: big as Reply[] });
-  }), []);
-  const rows = (list: Reply[]) => list.map(fields).map((it) => [
-    Number(it.get("database")) === session.database.value
-      ? <Button kind="quiet" onClick={() => props.onOpen(it.get("key") as Text)}>{show(it.get("key")).slice(0, 100)}</Button>
-      : `db${show(it.get("database"))}: ${show(it.get("key")).slice(0, 100)}`,
-    typeName(show(it.get("type"))),
-    it.has("bytes") ? bytes(Number(it.get("bytes"))) : "",
-    [...it].filter(([name]) => !["database", "key", "type", "bytes", "encoding"].includes(name))
-      .map(([name, value]) => `${name} ${show(value)}`).join(", "),
-  ]);
   const columns = ["Key", "Type", "Bytes", "More"];
   return (
     <Dialog title="Hot and big keys" onClose={props.onClose}>
       <h3>Hot</h3>
-      <Table label="Hot keys" columns={columns} rows={rows(found.hot)} empty="None were called often enough." />
+      <Table
+        label="Hot keys"
+        columns={columns}
+        rows={rows(found.hot)}
+        empty="None were called often enough."
+      />
       <h3>Big</h3>
       <Table label="Big keys" columns={columns} rows={rows(found.big)} />
     </Dialog>

@@ -32,7 +32,8 @@ export function Live(props: { session: Session }) {
     const opened = session.connect();
     connection.current = opened;
     opened.onReady = () => {
-      for (const it of wanted.current) opened.call("PSUBSCRIBE", it).catch((failure: Error) => setError(failure.message));
+      for (const it of wanted.current)
+        opened.call("PSUBSCRIBE", it).catch((failure: Error) => setError(failure.message));
     };
     opened.onPush = (push) => {
       if (push[0] !== "pmessage") return;
@@ -72,30 +73,49 @@ export function Live(props: { session: Session }) {
   return (
     <>
       <h1>Live</h1>
-      <form class="row" onSubmit={(event) => {
-        event.preventDefault();
-        void follow(pattern);
-      }}>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void follow(pattern);
+        }}
+      >
         <Field label="Channels" value={pattern} onInput={setPattern} />
-        <Button submit kind="main">Subscribe</Button>
+        <Button submit kind="main">
+          Subscribe
+        </Button>
         <KeyspaceEvents session={session} onFollow={follow} />
       </form>
       <Failure text={error} />
       <div class="row">
         {following.map((it) => (
-          <span class="chip">{it} <Button kind="quiet" label={`Unsubscribe from ${it}`} onClick={() => leave(it)}>✕</Button></span>
+          <span class="chip">
+            {it}{" "}
+            <Button kind="quiet" label={`Unsubscribe from ${it}`} onClick={() => leave(it)}>
+              ✕
+            </Button>
+          </span>
         ))}
       </div>
       {session.may("publish") && <Publish session={session} />}
-      <Panel title="Messages" tools={(
-        <>
-          <span class="quiet-text">{count(total)} have come</span>
-          <Button pressed={isPaused} onClick={() => setPaused(!isPaused)}>Pause</Button>
-          <Button onClick={() => setMessages([])}>Clear</Button>
-        </>
-      )}>
-        <Table label="Messages" columns={["Time", "Channel", "Message"]} empty="None have come yet."
-          rows={messages.map((it) => [clock(it.at), <Cell text={it.channel} />, <Cell text={it.text} />])} />
+      <Panel
+        title="Messages"
+        tools={
+          <>
+            <span class="quiet-text">{count(total)} have come</span>
+            <Button pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+              Pause
+            </Button>
+            <Button onClick={() => setMessages([])}>Clear</Button>
+          </>
+        }
+      >
+        <Table
+          label="Messages"
+          columns={["Time", "Channel", "Message"]}
+          empty="None have come yet."
+          rows={messages.map((it) => [clock(it.at), <Cell text={it.channel} />, <Cell text={it.text} />])}
+        />
       </Panel>
       <Channels session={session} />
     </>
@@ -115,16 +135,24 @@ function KeyspaceEvents(props: { session: Session; onFollow: (pattern: string) =
   const readOnly = useStore(session.readOnly);
   const loaded = useLoaded(async () => {
     if (!session.may("config")) return null;
-    return show(fields(await session.call("CONFIG", "GET", "notify-keyspace-events")).get("notify-keyspace-events"));
+    return show(
+      fields(await session.call("CONFIG", "GET", "notify-keyspace-events")).get("notify-keyspace-events"),
+    );
   }, [session]);
   const follow = <Button onClick={() => props.onFollow(`__keyevent@${database}__:*`)}>Events of keys</Button>;
   if (loaded.value === "" && session.may("configSet") && !readOnly) {
     return (
-      <Button onClick={() => void attempt(async () => {
-        await session.call("CONFIG", "SET", "notify-keyspace-events", "AKE");
-        loaded.again();
-        props.onFollow(`__keyevent@${database}__:*`);
-      }, "notify-keyspace-events is AKE now")}>Turn events of keys on</Button>
+      <Button
+        onClick={() =>
+          void attempt(async () => {
+            await session.call("CONFIG", "SET", "notify-keyspace-events", "AKE");
+            loaded.again();
+            props.onFollow(`__keyevent@${database}__:*`);
+          }, "notify-keyspace-events is AKE now")
+        }
+      >
+        Turn events of keys on
+      </Button>
     );
   }
   return follow;
@@ -135,15 +163,20 @@ function Publish(props: { session: Session }) {
   const [message, setMessage] = useState("");
   const [reached, setReached] = useState("");
   return (
-    <form class="row" onSubmit={(event) => {
-      event.preventDefault();
-      void attempt(async () => {
-        const receivers = numberOf(await props.session.call("PUBLISH", channel, message));
-        setReached(`${count(receivers)} have got it`);
-      });
-    }}>
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void attempt(async () => {
+          const receivers = numberOf(await props.session.call("PUBLISH", channel, message));
+          setReached(`${count(receivers)} have got it`);
+        });
+      }}
+    >
       <Field label="Channel" value={channel} onInput={setChannel} />
-      <div class="grow"><Field label="Message" value={message} onInput={setMessage} /></div>
+      <div class="grow">
+        <Field label="Message" value={message} onInput={setMessage} />
+      </div>
       <Button submit>Publish</Button>
       <output>{reached}</output>
     </form>
@@ -161,8 +194,12 @@ function Channels(props: { session: Session }) {
   return (
     <Panel title="Channels with subscribers" tools={<Button onClick={loaded.again}>↻ Ask again</Button>}>
       <Failure text={loaded.error} />
-      <Table label="Channels" columns={["Channel", "Subscribers"]} numeric={[1]}
-        rows={(loaded.value ?? []).map(([name, it]) => [name, count(numberOf(it))])} />
+      <Table
+        label="Channels"
+        columns={["Channel", "Subscribers"]}
+        numeric={[1]}
+        rows={(loaded.value ?? []).map(([name, it]) => [name, count(numberOf(it))])}
+      />
     </Panel>
   );
 }

@@ -12,7 +12,11 @@ const MAKING: Record<string, Making> = {
   hash: { more: "Field", value: "Value", words: (key, value, field) => ["HSET", key, field, value] },
   list: { value: "First element", words: (key, value) => ["RPUSH", key, value] },
   set: { value: "First member", words: (key, value) => ["SADD", key, value] },
-  zset: { more: "Score", value: "First member", words: (key, value, score) => ["ZADD", key, score || "0", value] },
+  zset: {
+    more: "Score",
+    value: "First member",
+    words: (key, value, score) => ["ZADD", key, score || "0", value],
+  },
   stream: { more: "Field", value: "Value", words: (key, value, field) => ["XADD", key, "*", field, value] },
   JSON: { value: "Document", words: (key, value) => ["JSON.SET", key, "$", value, "NX"] },
 };
@@ -26,24 +30,35 @@ export function NewKey(props: { session: Session; onClose: () => void; onMade: (
   const making = MAKING[type]!;
   return (
     <Dialog title="New key" onClose={props.onClose}>
-      <form class="form" onSubmit={async (event) => {
-        event.preventDefault();
-        try {
-          if (await props.session.call("EXISTS", key) !== 0) throw new Error("A key of this name is there.");
-          await props.session.call(...making.words(key, value, more));
-          props.onMade(key);
-        } catch (failure) {
-          setError((failure as Error).message);
-        }
-      }}>
+      <form
+        class="form"
+        onSubmit={async (event) => {
+          event.preventDefault();
+          try {
+            if ((await props.session.call("EXISTS", key)) !== 0)
+              throw new Error("A key of this name is there.");
+            await props.session.call(...making.words(key, value, more));
+            props.onMade(key);
+          } catch (failure) {
+            setError((failure as Error).message);
+          }
+        }}
+      >
         <Field label="Name" value={key} onInput={setKey} />
-        <Choice label="Type" value={type} options={Object.keys(MAKING).map((it) => [it, it] as const)} onChange={setType} />
+        <Choice
+          label="Type"
+          value={type}
+          options={Object.keys(MAKING).map((it) => [it, it] as const)}
+          onChange={setType}
+        />
         {making.more && <Field label={making.more} value={more} onInput={setMore} />}
         <Field label={making.value} value={value} onInput={setValue} lines={4} />
         <Failure text={error} />
         <div class="row end">
           <Button onClick={props.onClose}>Cancel</Button>
-          <Button submit kind="main">Make</Button>
+          <Button submit kind="main">
+            Make
+          </Button>
         </div>
       </form>
     </Dialog>

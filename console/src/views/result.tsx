@@ -26,26 +26,51 @@ export function Result(props: { reply: Reply }) {
   if (typeof reply === "object" && reply !== null) options.push(["json", "JSON"]);
   return (
     <div class="result">
-      {options.length > 1 && <Tabs<Form> label="Form of the result" value={form} options={options} onChange={setForm} />}
-      {form === "text" && <pre class="dump" tabIndex={0}>{cut(textOf(reply))}</pre>}
-      {form === "json" && <pre class="dump" tabIndex={0}>{cut(JSON.stringify(reply, null, 2))}</pre>}
+      {options.length > 1 && (
+        <Tabs<Form> label="Form of the result" value={form} options={options} onChange={setForm} />
+      )}
+      {form === "text" && (
+        <pre class="dump" tabIndex={0}>
+          {cut(textOf(reply))}
+        </pre>
+      )}
+      {form === "json" && (
+        <pre class="dump" tabIndex={0}>
+          {cut(JSON.stringify(reply, null, 2))}
+        </pre>
+      )}
       {form === "table" && grid && (
         <>
-          <Table label="Result" columns={grid.columns} empty="An empty list."
-            rows={grid.rows.slice(0, ROWS_MAX).map((row) => row.map((it) => cellOf(it)))} />
-          {grid.rows.length > ROWS_MAX && <p class="quiet-text">{count(grid.rows.length - ROWS_MAX)} more rows</p>}
+          <Table
+            label="Result"
+            columns={grid.columns}
+            empty="An empty list."
+            rows={grid.rows.slice(0, ROWS_MAX).map((row) => row.map((it) => cellOf(it)))}
+          />
+          {grid.rows.length > ROWS_MAX && (
+            <p class="quiet-text">{count(grid.rows.length - ROWS_MAX)} more rows</p>
+          )}
         </>
       )}
       {form === "chart" && plot && (
-        <Chart label="Result" x={plot.x} isTime={plot.isTime} format={count} height={220}
-          lines={[{ label: "value", values: plot.y }]} hasPoints={plot.x.length < 60} />
+        <Chart
+          label="Result"
+          x={plot.x}
+          isTime={plot.isTime}
+          format={count}
+          height={220}
+          lines={[{ label: "value", values: plot.y }]}
+          hasPoints={plot.x.length < 60}
+        />
       )}
     </div>
   );
 }
 
 function cut(text: string): string {
-  return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}\n… ${count(text.length - TEXT_MAX)} more characters` : text;
+  return text.length > TEXT_MAX
+    ? `${text.slice(0, TEXT_MAX)}\n… ${count(text.length - TEXT_MAX)} more characters`
+    : text;
 }
 
 function cellOf(reply: Reply): string {
@@ -65,13 +90,16 @@ export function textOf(reply: Reply, indent = ""): string {
   if (isError(reply)) return `(error) ${reply.error}`;
   if (typeof reply === "string" || isBytes(reply)) return show(reply);
   const isList = Array.isArray(reply);
-  const entries = isList ? reply.map((it, at): [string, Reply] => [`${at + 1})`, it])
+  const entries = isList
+    ? reply.map((it, at): [string, Reply] => [`${at + 1})`, it])
     : Object.entries(reply).map(([name, it]): [string, Reply] => [`${name} =>`, it]);
   if (entries.length === 0) return isList ? "(empty list)" : "(empty map)";
-  return entries.map(([name, it], at) => {
-    const inner = textOf(it, `${indent}${" ".repeat(name.length + 1)}`);
-    return `${at === 0 ? "" : indent}${name} ${inner}`;
-  }).join("\n");
+  return entries
+    .map(([name, it], at) => {
+      const inner = textOf(it, `${indent}${" ".repeat(name.length + 1)}`);
+      return `${at === 0 ? "" : indent}${name} ${inner}`;
+    })
+    .join("\n");
 }
 
 function gridOf(reply: Reply): Grid | null {
@@ -80,10 +108,14 @@ function gridOf(reply: Reply): Grid | null {
     return { columns: ["Field", "Value"], rows: Object.entries(reply).map(([name, it]) => [name, it]) };
   }
   if (reply.length === 0) return null;
-  const isMap = (it: Reply) => typeof it === "object" && it !== null && !Array.isArray(it) && !isBytes(it) && !isError(it);
+  const isMap = (it: Reply) =>
+    typeof it === "object" && it !== null && !Array.isArray(it) && !isBytes(it) && !isError(it);
   if (reply.every(isMap)) {
     const columns = [...new Set(reply.flatMap((it) => Object.keys(it as object)))];
-    return { columns, rows: reply.map((it) => columns.map((name) => (it as Record<string, Reply>)[name] ?? null)) };
+    return {
+      columns,
+      rows: reply.map((it) => columns.map((name) => (it as Record<string, Reply>)[name] ?? null)),
+    };
   }
   if (isEntries(reply)) return entriesOf(reply);
   const width = Array.isArray(reply[0]) ? reply[0].length : 0;
@@ -94,7 +126,9 @@ function gridOf(reply: Reply): Grid | null {
 }
 
 function isEntries(reply: Reply[]): boolean {
-  return reply.every((it) => Array.isArray(it) && it.length === 2 && /^\d+-\d+$/.test(show(it[0])) && Array.isArray(it[1]));
+  return reply.every(
+    (it) => Array.isArray(it) && it.length === 2 && /^\d+-\d+$/.test(show(it[0])) && Array.isArray(it[1]),
+  );
 }
 
 /** Entries of a stream: a column for each field. */
@@ -123,7 +157,8 @@ function plotOf(reply: Reply): Plot | null {
   };
   const pairs = reply.every((it) => Array.isArray(it) && it.length === 2);
   const values = reply.map((it) => number(pairs ? (it as Reply[])[1] : it));
-  if (values.every((it) => it === null) || values.filter((it) => it === null).length > values.length / 2) return null;
+  if (values.every((it) => it === null) || values.filter((it) => it === null).length > values.length / 2)
+    return null;
   const first = pairs ? reply.map((it) => number((it as Reply[])[0])) : [];
   const isOrdered = pairs && first.every((it, at) => it !== null && (at === 0 || it > first[at - 1]!));
   if (!isOrdered) return { x: values.map((_, at) => at), y: values, isTime: false };

@@ -25,33 +25,78 @@ export function Saves(props: { session: Session }) {
     <>
       <h1>Saves</h1>
       <Failure text={loaded.error} />
-      <Panel title="Dump" tools={session.may("save") && !readOnly && (
-        <Button disabled={isSaving} onClick={() => void attempt(() => session.call("BGSAVE").then(loaded.again), "A save has begun")}>
-          Save now
-        </Button>
-      )}>
-        <Table label="Dump" columns={["Field", "Value"]} rows={[
-          ["State", isSaving ? `under way for ${took(of("rdb_current_bgsave_time_sec"))}` : of("rdb_last_bgsave_status")],
-          ["Last", moment(1000 * Number(of("rdb_last_save_time")))],
-          ["Took", took(of("rdb_last_bgsave_time_sec"))],
-          ["Changes since", count(Number(of("rdb_changes_since_last_save")))],
-          ["Save points", setting("save") || "none"],
-          ["File", `${setting("dir")}/${setting("dbfilename")}`],
-        ]} />
+      <Panel
+        title="Dump"
+        tools={
+          session.may("save") &&
+          !readOnly && (
+            <Button
+              disabled={isSaving}
+              onClick={() =>
+                void attempt(() => session.call("BGSAVE").then(loaded.again), "A save has begun")
+              }
+            >
+              Save now
+            </Button>
+          )
+        }
+      >
+        <Table
+          label="Dump"
+          columns={["Field", "Value"]}
+          rows={[
+            [
+              "State",
+              isSaving
+                ? `under way for ${took(of("rdb_current_bgsave_time_sec"))}`
+                : of("rdb_last_bgsave_status"),
+            ],
+            ["Last", moment(1000 * Number(of("rdb_last_save_time")))],
+            ["Took", took(of("rdb_last_bgsave_time_sec"))],
+            ["Changes since", count(Number(of("rdb_changes_since_last_save")))],
+            ["Save points", setting("save") || "none"],
+            ["File", `${setting("dir")}/${setting("dbfilename")}`],
+          ]}
+        />
       </Panel>
-      <Panel title="Append-only file" tools={of("aof_enabled") === "1" && session.may("rewrite") && !readOnly && (
-        <Button disabled={isRewriting}
-          onClick={() => void attempt(() => session.call("BGREWRITEAOF").then(loaded.again), "A rewrite has begun")}>
-          Rewrite now
-        </Button>
-      )}>
-        <Table label="Append-only file" columns={["Field", "Value"]} rows={of("aof_enabled") !== "1" ? [["State", "off"]] : [
-          ["State", isRewriting ? "being rewritten" : `writes ${of("aof_last_write_status")}`],
-          ["Last rewrite", `${of("aof_last_bgrewrite_status")}, took ${took(of("aof_last_rewrite_time_sec"))}`],
-          ["Size", `${bytes(Number(of("aof_current_size")))}, ${bytes(Number(of("aof_base_size")))} after the last rewrite`],
-          ["Synced", setting("appendfsync")],
-          ["Folder", `${setting("dir")}/${setting("appenddirname")}`],
-        ]} />
+      <Panel
+        title="Append-only file"
+        tools={
+          of("aof_enabled") === "1" &&
+          session.may("rewrite") &&
+          !readOnly && (
+            <Button
+              disabled={isRewriting}
+              onClick={() =>
+                void attempt(() => session.call("BGREWRITEAOF").then(loaded.again), "A rewrite has begun")
+              }
+            >
+              Rewrite now
+            </Button>
+          )
+        }
+      >
+        <Table
+          label="Append-only file"
+          columns={["Field", "Value"]}
+          rows={
+            of("aof_enabled") !== "1"
+              ? [["State", "off"]]
+              : [
+                  ["State", isRewriting ? "being rewritten" : `writes ${of("aof_last_write_status")}`],
+                  [
+                    "Last rewrite",
+                    `${of("aof_last_bgrewrite_status")}, took ${took(of("aof_last_rewrite_time_sec"))}`,
+                  ],
+                  [
+                    "Size",
+                    `${bytes(Number(of("aof_current_size")))}, ${bytes(Number(of("aof_base_size")))} after the last rewrite`,
+                  ],
+                  ["Synced", setting("appendfsync")],
+                  ["Folder", `${setting("dir")}/${setting("appenddirname")}`],
+                ]
+          }
+        />
       </Panel>
     </>
   );

@@ -17,7 +17,7 @@ export function SlowLog(props: { session: Session }) {
     return { entries: entries as Reply[][], settings: fields(settings) };
   }, [session]);
   const reset = async () => {
-    if (!await confirm("Empty the slow log?", "Its entries will be gone.", "Empty it")) return;
+    if (!(await confirm("Empty the slow log?", "Its entries will be gone.", "Empty it"))) return;
     await attempt(() => session.call("SLOWLOG", "RESET").then(loaded.again), "The slow log is empty");
   };
   const threshold = loaded.value?.settings.get("slowlog-log-slower-than");
@@ -26,19 +26,30 @@ export function SlowLog(props: { session: Session }) {
       <h1>Slow log</h1>
       <div class="row">
         <Button onClick={loaded.again}>↻ Ask again</Button>
-        {session.may("slowlogReset") && !readOnly && <Button kind="danger" onClick={() => void reset()}>Empty it</Button>}
+        {session.may("slowlogReset") && !readOnly && (
+          <Button kind="danger" onClick={() => void reset()}>
+            Empty it
+          </Button>
+        )}
         {threshold !== undefined && (
           <span class="quiet-text">Calls of more than {duration(numberOf(threshold) / 1000)} are in it.</span>
         )}
       </div>
       <Failure text={loaded.error} />
       <Panel title="Calls, newest first">
-        <Table label="Slow calls" columns={["Id", "Time", "Took", "Call", "Client"]} numeric={[0, 2]} empty="No call was slow."
+        <Table
+          label="Slow calls"
+          columns={["Id", "Time", "Took", "Call", "Client"]}
+          numeric={[0, 2]}
+          empty="No call was slow."
           rows={(loaded.value?.entries ?? []).map((entry) => [
-            show(entry[0]), moment(1000 * numberOf(entry[1])), duration(numberOf(entry[2]) / 1000),
+            show(entry[0]),
+            moment(1000 * numberOf(entry[1])),
+            duration(numberOf(entry[2]) / 1000),
             ((entry[3] ?? []) as Reply[]).map((word) => show(word).slice(0, 100)).join(" "),
             `${show(entry[4])} ${show(entry[5])}`,
-          ])} />
+          ])}
+        />
       </Panel>
     </>
   );
@@ -60,30 +71,49 @@ export function Latency(props: { session: Session }) {
       <div class="row">
         <Button onClick={again}>↻ Ask again</Button>
         {session.may("latencyReset") && !readOnly && (
-          <Button kind="danger" onClick={() => void attempt(() => session.call("LATENCY", "RESET").then(again), "Forgotten")}>
+          <Button
+            kind="danger"
+            onClick={() => void attempt(() => session.call("LATENCY", "RESET").then(again), "Forgotten")}
+          >
             Forget events
           </Button>
         )}
       </div>
       <Failure text={loaded.error || calls.error} />
       <Panel title="Events">
-        <Table label="Events" columns={["Event", "Last", "Took", "Longest"]} numeric={[2, 3]}
-          empty="None, or latency-monitor-threshold is 0." rows={(loaded.value ?? []).map((it) => [
-            <Button kind="quiet" onClick={() => setEvent(show(it[0]))}>{show(it[0])}</Button>,
-            moment(1000 * numberOf(it[1])), duration(numberOf(it[2])), duration(numberOf(it[3])),
-          ])} />
+        <Table
+          label="Events"
+          columns={["Event", "Last", "Took", "Longest"]}
+          numeric={[2, 3]}
+          empty="None, or latency-monitor-threshold is 0."
+          rows={(loaded.value ?? []).map((it) => [
+            <Button kind="quiet" onClick={() => setEvent(show(it[0]))}>
+              {show(it[0])}
+            </Button>,
+            moment(1000 * numberOf(it[1])),
+            duration(numberOf(it[2])),
+            duration(numberOf(it[3])),
+          ])}
+        />
         {event !== "" && <EventHistory session={session} event={event} />}
       </Panel>
       <Panel title="Calls by the time they took">
-        <Table label="Calls by the time they took" columns={["Command", "Calls", "50 %", "99 %", "Longest"]} numeric={[1, 2, 3, 4]}
-          rows={(calls.value ?? []).map(([name, it]) => distribution(name, fields(it)))} />
+        <Table
+          label="Calls by the time they took"
+          columns={["Command", "Calls", "50 %", "99 %", "Longest"]}
+          numeric={[1, 2, 3, 4]}
+          rows={(calls.value ?? []).map(([name, it]) => distribution(name, fields(it)))}
+        />
       </Panel>
     </>
   );
 }
 
 function distribution(name: string, command: Map<string, Reply>): string[] {
-  const buckets = [...fields(command.get("histogram_usec") ?? null)].map(([bound, total]) => [Number(bound), numberOf(total)]);
+  const buckets = [...fields(command.get("histogram_usec") ?? null)].map(([bound, total]) => [
+    Number(bound),
+    numberOf(total),
+  ]);
   buckets.sort((one, other) => one[0]! - other[0]!);
   const calls = numberOf(command.get("calls"));
   const within = (share: number) => {
@@ -94,12 +124,19 @@ function distribution(name: string, command: Map<string, Reply>): string[] {
 }
 
 function EventHistory(props: { session: Session; event: string }) {
-  const loaded = useLoaded(async () => (
-    (await props.session.call("LATENCY", "HISTORY", props.event)) as [number, number][]
-  ), [props.session, props.event]);
+  const loaded = useLoaded(
+    async () => (await props.session.call("LATENCY", "HISTORY", props.event)) as [number, number][],
+    [props.session, props.event],
+  );
   if (loaded.value === null || loaded.value.length === 0) return <Failure text={loaded.error} />;
   return (
-    <Chart label={props.event} isTime x={loaded.value.map(([at]) => at)} format={duration} hasPoints
-      lines={[{ label: "took", values: loaded.value.map(([, ms]) => ms) }]} />
+    <Chart
+      label={props.event}
+      isTime
+      x={loaded.value.map(([at]) => at)}
+      format={duration}
+      hasPoints
+      lines={[{ label: "took", values: loaded.value.map(([, ms]) => ms) }]}
+    />
   );
 }

@@ -69,16 +69,16 @@ export function Workbench(props: { session: Session }) {
     setPast(all);
     sessionStorage.setItem("console.history", JSON.stringify(all));
   };
-  const note = (entry: Done) => setDone((before) => (
-    [entry, ...before.filter((it) => it.id !== entry.id)].slice(0, RESULTS_MAX)
-  ));
+  const note = (entry: Done) =>
+    setDone((before) => [entry, ...before.filter((it) => it.id !== entry.id)].slice(0, RESULTS_MAX));
   const runOne = async (text: string): Promise<boolean> => {
     const entry: Done = { id: nextId.current++, line: text, at: new Date() };
     const began = performance.now();
     try {
       const words: Text[] = split(text);
       const name = show(words[0]).toUpperCase();
-      if (ENDLESS.includes(name)) throw new Error(`${name} does not end: the view Live is for messages and events.`);
+      if (ENDLESS.includes(name))
+        throw new Error(`${name} does not end: the view Live is for messages and events.`);
       session.check(words);
       note(entry);
       await connection.current!.whenReady();
@@ -97,7 +97,7 @@ export function Workbench(props: { session: Session }) {
     if (running || wanted.length === 0) return;
     remember(wanted[wanted.length - 1]!);
     setRunning(true);
-    for (const text of wanted) if (!await runOne(text)) break;
+    for (const text of wanted) if (!(await runOne(text))) break;
     setRunning(false);
   };
   const earlier = (step: number) => {
@@ -107,21 +107,38 @@ export function Workbench(props: { session: Session }) {
   return (
     <>
       <h1>Workbench</h1>
-      <Editor text={sessionStorage.getItem("console.workbench") ?? ""} commands={loading} handle={handle}
-        onRun={() => void run(handle.current!.chosen())} onEarlier={earlier}
+      <Editor
+        text={sessionStorage.getItem("console.workbench") ?? ""}
+        commands={loading}
+        handle={handle}
+        onRun={() => void run(handle.current!.chosen())}
+        onEarlier={earlier}
         onChange={(text, current) => {
           setLine(current);
-          sessionStorage.setItem("console.workbench", text.split("\n").filter((it) => !SECRET.test(it)).join("\n"));
-        }} />
+          sessionStorage.setItem(
+            "console.workbench",
+            text
+              .split("\n")
+              .filter((it) => !SECRET.test(it))
+              .join("\n"),
+          );
+        }}
+      />
       <Hint commands={commands} line={line} />
       <div class="row">
-        <Button kind="main" disabled={running} onClick={() => void run(handle.current!.chosen())}>Run</Button>
-        <Button disabled={running} onClick={() => void run(handle.current!.lines())}>Run all</Button>
+        <Button kind="main" disabled={running} onClick={() => void run(handle.current!.chosen())}>
+          Run
+        </Button>
+        <Button disabled={running} onClick={() => void run(handle.current!.lines())}>
+          Run all
+        </Button>
         {running && <Button onClick={connect}>Stop</Button>}
         <Button onClick={() => setPastOpen(true)}>History</Button>
         <Button onClick={() => setDone([])}>Clear</Button>
         {inMulti && <span class="chip">in a transaction</span>}
-        <span class="quiet-text">Ctrl+Enter runs the line or what is selected, Alt+↑ brings earlier ones.</span>
+        <span class="quiet-text">
+          Ctrl+Enter runs the line or what is selected, Alt+↑ brings earlier ones.
+        </span>
       </div>
       <div aria-live="polite">
         {done.map((entry) => (
@@ -129,7 +146,8 @@ export function Workbench(props: { session: Session }) {
             <header>
               <code class="name">{entry.line.slice(0, 500)}</code>
               <span class="quiet-text">
-                {clock(entry.at)}{entry.ms === undefined ? ", running…" : `, ${duration(entry.ms)}`}
+                {clock(entry.at)}
+                {entry.ms === undefined ? ", running…" : `, ${duration(entry.ms)}`}
               </span>
             </header>
             {entry.error !== undefined && <p class="failure">{entry.error}</p>}
@@ -143,10 +161,15 @@ export function Workbench(props: { session: Session }) {
           <ul class="past">
             {past.map((text) => (
               <li>
-                <Button kind="quiet" onClick={() => {
-                  setPastOpen(false);
-                  handle.current?.insert(text);
-                }}>{text.slice(0, 200)}</Button>
+                <Button
+                  kind="quiet"
+                  onClick={() => {
+                    setPastOpen(false);
+                    handle.current?.insert(text);
+                  }}
+                >
+                  {text.slice(0, 200)}
+                </Button>
               </li>
             ))}
           </ul>
@@ -162,9 +185,18 @@ function Hint(props: { commands: Map<string, Command> | null; line: string }) {
   const command = props.commands?.get(`${words[0]} ${words[1]}`) ?? props.commands?.get(words[0]!);
   return (
     <p class="hint">
-      {command
-        ? <><code>{command.name} {command.syntax}</code> <span>{command.summary} {command.complexity}</span></>
-        : " "}
+      {command ? (
+        <>
+          <code>
+            {command.name} {command.syntax}
+          </code>{" "}
+          <span>
+            {command.summary} {command.complexity}
+          </span>
+        </>
+      ) : (
+        " "
+      )}
     </p>
   );
 }

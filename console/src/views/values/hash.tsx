@@ -16,7 +16,8 @@ export function HashValue(props: ValueProps) {
   const { session, name } = props;
   const scan = useScan<Entry>(props, "HSCAN", "HLEN", async (flat) => {
     const found: Entry[] = [];
-    for (let at = 0; at + 1 < flat.length; at += 2) found.push({ field: flat[at]!, value: flat[at + 1]!, ttlMs: -1 });
+    for (let at = 0; at + 1 < flat.length; at += 2)
+      found.push({ field: flat[at]!, value: flat[at + 1]!, ttlMs: -1 });
     if (found.length === 0) return found;
     const names = found.map((it) => it.field);
     const expiries = await session.call("HPTTL", name, "FIELDS", names.length, ...names).catch(() => []);
@@ -33,35 +34,62 @@ export function HashValue(props: ValueProps) {
   return (
     <>
       <Scanned scan={scan} what="fields" onAdd={writing ? () => setEdited("new") : undefined}>
-        <Table label="Fields" columns={["Field", "Value", "Expiry", ...(writing ? [""] : [])]}
+        <Table
+          label="Fields"
+          columns={["Field", "Value", "Expiry", ...(writing ? [""] : [])]}
           rows={scan.found.map((it) => [
-            <Cell text={it.field} />, <Cell text={it.value} />, it.ttlMs < 0 ? "–" : duration(it.ttlMs),
-            ...(writing ? [
-              <span class="acts">
-                <Button kind="quiet" label={`Edit ${show(it.field).slice(0, 60)}`} onClick={() => setEdited(it)}>✎</Button>
-                <Button kind="quiet" label={`Delete ${show(it.field).slice(0, 60)}`}
-                  onClick={() => void attempt(() => session.call("HDEL", name, it.field).then(changed), "Deleted")}>✕</Button>
-              </span>,
-            ] : []),
-          ])} />
+            <Cell text={it.field} />,
+            <Cell text={it.value} />,
+            it.ttlMs < 0 ? "–" : duration(it.ttlMs),
+            ...(writing
+              ? [
+                  <span class="acts">
+                    <Button
+                      kind="quiet"
+                      label={`Edit ${show(it.field).slice(0, 60)}`}
+                      onClick={() => setEdited(it)}
+                    >
+                      ✎
+                    </Button>
+                    <Button
+                      kind="quiet"
+                      label={`Delete ${show(it.field).slice(0, 60)}`}
+                      onClick={() =>
+                        void attempt(() => session.call("HDEL", name, it.field).then(changed), "Deleted")
+                      }
+                    >
+                      ✕
+                    </Button>
+                  </span>,
+                ]
+              : []),
+          ])}
+        />
       </Scanned>
       {edited !== null && (
-        <FormDialog title={entry ? "Edit a field" : "New field"} onClose={() => setEdited(null)}
+        <FormDialog
+          title={entry ? "Edit a field" : "New field"}
+          onClose={() => setEdited(null)}
           asked={[
             ...(entry ? [] : [{ name: "field", label: "Field" }]),
             { name: "value", label: "Value", lines: 8, value: show(entry?.value ?? "") },
             {
-              name: "seconds", label: "Expiry in seconds; nothing for none",
+              name: "seconds",
+              label: "Expiry in seconds; nothing for none",
               value: entry && entry.ttlMs >= 0 ? String(Math.ceil(entry.ttlMs / 1000)) : "",
             },
           ]}
           run={async (words) => {
             const field = entry?.field ?? words.field!;
-            const commands: (Text | number)[][] = [["HSET", name, field, typed(words.value!, entry?.value ?? null)]];
-            if (words.seconds!.trim() !== "") commands.push(["HEXPIRE", name, words.seconds!.trim(), "FIELDS", 1, field]);
+            const commands: (Text | number)[][] = [
+              ["HSET", name, field, typed(words.value!, entry?.value ?? null)],
+            ];
+            if (words.seconds!.trim() !== "")
+              commands.push(["HEXPIRE", name, words.seconds!.trim(), "FIELDS", 1, field]);
             await session.together(...commands);
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );

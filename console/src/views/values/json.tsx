@@ -31,13 +31,26 @@ export function JsonValue(props: ValueProps) {
   return (
     <>
       <div class="row">
-        <Tabs label="Form" value={tab} onChange={setTab} options={[["tree", "Tree"], ["text", "Text"]]} />
+        <Tabs
+          label="Form"
+          value={tab}
+          onChange={setTab}
+          options={[
+            ["tree", "Tree"],
+            ["text", "Text"],
+          ]}
+        />
         <span class="quiet-text">{count(value.length)} characters</span>
       </div>
       {tab === "tree" && (
         <div class="json">
-          <JsonPart part={parse(value)} path="$" name="$" isOpen
-            onEdit={writing ? (path, text) => setEdited({ path, text }) : undefined} />
+          <JsonPart
+            part={parse(value)}
+            path="$"
+            name="$"
+            isOpen
+            onEdit={writing ? (path, text) => setEdited({ path, text }) : undefined}
+          />
         </div>
       )}
       {tab === "text" && (
@@ -45,17 +58,27 @@ export function JsonValue(props: ValueProps) {
           <Field label="Document" value={draft ?? value} onInput={setDraft} lines={14} disabled={!writing} />
           {writing && (
             <div class="row">
-              <Button kind="main" disabled={draft === null}
-                onClick={() => void attempt(() => set("$", draft ?? value), "Saved")}>Save</Button>
-              <Button disabled={draft === null} onClick={() => setDraft(null)}>Undo</Button>
+              <Button
+                kind="main"
+                disabled={draft === null}
+                onClick={() => void attempt(() => set("$", draft ?? value), "Saved")}
+              >
+                Save
+              </Button>
+              <Button disabled={draft === null} onClick={() => setDraft(null)}>
+                Undo
+              </Button>
             </div>
           )}
         </>
       )}
       {edited && (
-        <FormDialog title={edited.path} onClose={() => setEdited(null)}
+        <FormDialog
+          title={edited.path}
+          onClose={() => setEdited(null)}
           asked={[{ name: "text", label: "JSON", lines: 8, value: edited.text }]}
-          run={({ text }) => set(edited.path, text!)} />
+          run={({ text }) => set(edited.path, text!)}
+        />
       )}
     </>
   );
@@ -72,12 +95,15 @@ function JsonPart(props: {
   const [isOpen, setOpen] = useState(props.isOpen ?? false);
   const [shown, setShown] = useState(SHOWN);
   const edit = props.onEdit && (
-    <Button kind="quiet" label={`Edit ${path}`} onClick={() => props.onEdit!(path, textOf(part))}>✎</Button>
+    <Button kind="quiet" label={`Edit ${path}`} onClick={() => props.onEdit!(path, textOf(part))}>
+      ✎
+    </Button>
   );
   if ("text" in part) {
     return (
       <div class="json-row">
-        <span class="json-name">{props.name}</span>: <span class="json-leaf">{part.text.slice(0, 2000)}</span>{edit}
+        <span class="json-name">{props.name}</span>: <span class="json-leaf">{part.text.slice(0, 2000)}</span>
+        {edit}
       </div>
     );
   }
@@ -88,7 +114,9 @@ function JsonPart(props: {
       <div class="json-row">
         <button type="button" class="json-open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? "▾" : "▸"} <span class="json-name">{props.name}</span>{" "}
-          <span class="quiet-text">{"list" in part ? `[${count(inner.length)}]` : `{${count(inner.length)}}`}</span>
+          <span class="quiet-text">
+            {"list" in part ? `[${count(inner.length)}]` : `{${count(inner.length)}}`}
+          </span>
         </button>
         {edit}
       </div>
@@ -98,7 +126,9 @@ function JsonPart(props: {
             <JsonPart key={name} part={it} name={name} path={below(name)} onEdit={props.onEdit} />
           ))}
           {inner.length > shown && (
-            <Button kind="quiet" onClick={() => setShown(shown + 10 * SHOWN)}>{count(inner.length - shown)} more</Button>
+            <Button kind="quiet" onClick={() => setShown(shown + 10 * SHOWN)}>
+              {count(inner.length - shown)} more
+            </Button>
           )}
         </div>
       )}
@@ -150,7 +180,8 @@ export function parse(text: string): Part {
     } else if (sign === '"') {
       const end = stringEnd(text, at);
       const string = text.slice(at, end);
-      if (parent && "members" in parent.part && parent.name === null) parent.name = JSON.parse(string) as string;
+      if (parent && "members" in parent.part && parent.name === null)
+        parent.name = JSON.parse(string) as string;
       else add({ text: string });
       at = end;
     } else if (/[\s,:]/.test(sign)) {

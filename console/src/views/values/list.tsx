@@ -29,7 +29,7 @@ export function ListValue(props: ValueProps) {
   };
   const remove = async ({ at, value }: Element) => {
     const question = `Element ${at}: ${show(value).slice(0, 200)}`;
-    if (!await confirm("Delete this element?", question, "Delete")) return;
+    if (!(await confirm("Delete this element?", question, "Delete"))) return;
     await attempt(async () => {
       // There is no command for one position: it gets a value that is nowhere else, and that is removed.
       if (JSON.stringify(await session.call("LINDEX", name, at)) !== JSON.stringify(value)) {
@@ -50,28 +50,50 @@ export function ListValue(props: ValueProps) {
         {writing && <Button onClick={() => setEdited("LPUSH")}>Add in front</Button>}
         {writing && <Button onClick={() => setEdited("RPUSH")}>Add at the end</Button>}
       </div>
-      <Table label="Elements" columns={["Index", "Value", ...(writing ? [""] : [])]} numeric={[0]}
+      <Table
+        label="Elements"
+        columns={["Index", "Value", ...(writing ? [""] : [])]}
+        numeric={[0]}
         rows={value.found.map((it, index) => {
           const at = from + index;
           return [
-            at, <Cell text={it} />,
-            ...(writing ? [
-              <span class="acts">
-                <Button kind="quiet" label={`Edit element ${at}`} onClick={() => setEdited({ at, value: it })}>✎</Button>
-                <Button kind="quiet" label={`Delete element ${at}`} onClick={() => void remove({ at, value: it })}>✕</Button>
-              </span>,
-            ] : []),
+            at,
+            <Cell text={it} />,
+            ...(writing
+              ? [
+                  <span class="acts">
+                    <Button
+                      kind="quiet"
+                      label={`Edit element ${at}`}
+                      onClick={() => setEdited({ at, value: it })}
+                    >
+                      ✎
+                    </Button>
+                    <Button
+                      kind="quiet"
+                      label={`Delete element ${at}`}
+                      onClick={() => void remove({ at, value: it })}
+                    >
+                      ✕
+                    </Button>
+                  </span>,
+                ]
+              : []),
           ];
-        })} />
+        })}
+      />
       {edited !== null && (
-        <FormDialog title={element ? `Element ${element.at}` : "New element"} onClose={() => setEdited(null)}
+        <FormDialog
+          title={element ? `Element ${element.at}` : "New element"}
+          onClose={() => setEdited(null)}
           asked={[{ name: "value", label: "Value", lines: 8, value: show(element?.value ?? "") }]}
           run={async (words) => {
             const text = typed(words.value!, element?.value ?? null);
             if (element) await session.call("LSET", name, element.at, text);
             else await session.call(edited as string, name, text);
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );

@@ -21,11 +21,25 @@ export function Pager(props: { from: number; total: number; page: number; onMove
   const last = Math.floor((total - 1) / page) * page;
   return (
     <span class="pager">
-      <Button label="First page" disabled={from === 0} onClick={() => props.onMove(0)}>⇤</Button>
-      <Button label="Page before" disabled={from === 0} onClick={() => props.onMove(Math.max(0, from - page))}>◀</Button>
-      <span>{count(from)} to {count(Math.min(total, from + page) - 1)} of {count(total)}</span>
-      <Button label="Next page" disabled={from >= last} onClick={() => props.onMove(from + page)}>▶</Button>
-      <Button label="Last page" disabled={from >= last} onClick={() => props.onMove(last)}>⇥</Button>
+      <Button label="First page" disabled={from === 0} onClick={() => props.onMove(0)}>
+        ⇤
+      </Button>
+      <Button
+        label="Page before"
+        disabled={from === 0}
+        onClick={() => props.onMove(Math.max(0, from - page))}
+      >
+        ◀
+      </Button>
+      <span>
+        {count(from)} to {count(Math.min(total, from + page) - 1)} of {count(total)}
+      </span>
+      <Button label="Next page" disabled={from >= last} onClick={() => props.onMove(from + page)}>
+        ▶
+      </Button>
+      <Button label="Last page" disabled={from >= last} onClick={() => props.onMove(last)}>
+        ⇥
+      </Button>
     </span>
   );
 }

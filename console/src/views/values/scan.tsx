@@ -22,7 +22,10 @@ export interface Scan<T> {
 }
 
 export function useScan<T>(
-  props: ValueProps, command: string, counting: string, read: (flat: Text[]) => Promise<T[]>,
+  props: ValueProps,
+  command: string,
+  counting: string,
+  read: (flat: Text[]) => Promise<T[]>,
 ): Scan<T> {
   const { session, name } = props;
   const [state, setState] = useState({ found: [] as T[], cursor: "0", isAtEnd: false, total: 0, error: "" });
@@ -48,31 +51,53 @@ export function useScan<T>(
   };
   useEffect(() => void ask([], "0"), [round, pattern]);
   return {
-    ...state, pattern, setPattern,
+    ...state,
+    pattern,
+    setPattern,
     isAtEnd: state.isAtEnd || state.found.length >= SHOWN_MAX,
     more: () => void ask(state.found, state.cursor),
     again: () => setRound(round + 1),
   };
 }
 
-export function Scanned<T>(props: { scan: Scan<T>; what: string; onAdd?: () => void; children: ComponentChildren }) {
+export function Scanned<T>(props: {
+  scan: Scan<T>;
+  what: string;
+  onAdd?: () => void;
+  children: ComponentChildren;
+}) {
   const { scan, what } = props;
   const [typing, setTyping] = useState("");
   return (
     <>
-      <form class="row" onSubmit={(event) => {
-        event.preventDefault();
-        scan.setPattern(typing);
-      }}>
-        <Field label={`Pattern of ${what}`} hidden placeholder={`Pattern of ${what}`} value={typing} onInput={setTyping}
-          type="search" />
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          scan.setPattern(typing);
+        }}
+      >
+        <Field
+          label={`Pattern of ${what}`}
+          hidden
+          placeholder={`Pattern of ${what}`}
+          value={typing}
+          onInput={setTyping}
+          type="search"
+        />
         <Button submit>Find</Button>
         {props.onAdd && <Button onClick={props.onAdd}>Add</Button>}
-        <span class="quiet-text">{count(scan.found.length)} of {count(scan.total)} {what}</span>
+        <span class="quiet-text">
+          {count(scan.found.length)} of {count(scan.total)} {what}
+        </span>
       </form>
       <Failure text={scan.error} />
       {props.children}
-      {!scan.isAtEnd && <div class="row"><Button onClick={scan.more}>More</Button></div>}
+      {!scan.isAtEnd && (
+        <div class="row">
+          <Button onClick={scan.more}>More</Button>
+        </div>
+      )}
     </>
   );
 }

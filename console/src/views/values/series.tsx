@@ -34,26 +34,49 @@ export function SeriesValue(props: ValueProps) {
     <>
       <div class="row">
         <span class="quiet-text">
-          {count(numberOf(value.info.get("totalSamples")))} samples, {moment(numberOf(value.info.get("firstTimestamp")))} to{" "}
+          {count(numberOf(value.info.get("totalSamples")))} samples,{" "}
+          {moment(numberOf(value.info.get("firstTimestamp")))} to{" "}
           {moment(numberOf(value.info.get("lastTimestamp")))}
         </span>
         {value.isMany && (
-          <Choice label="Of each part" value={mean} options={MEANS.map((it) => [it, it] as const)} onChange={setMean} />
+          <Choice
+            label="Of each part"
+            value={mean}
+            options={MEANS.map((it) => [it, it] as const)}
+            onChange={setMean}
+          />
         )}
         {writing && <Button onClick={() => setAdding(true)}>Add</Button>}
       </div>
-      <Chart label="Samples" isTime x={value.samples.map(([at]) => at / 1000)} format={count} height={260}
-        lines={[{ label: value.isMany ? mean : "value", values }]} hasPoints={values.length < 60} />
-      <Table label="About the series" columns={["Field", "Value"]}
-        rows={[...value.info].map(([field, it]) => [field, show(it)])} />
+      <Chart
+        label="Samples"
+        isTime
+        x={value.samples.map(([at]) => at / 1000)}
+        format={count}
+        height={260}
+        lines={[{ label: value.isMany ? mean : "value", values }]}
+        hasPoints={values.length < 60}
+      />
+      <Table
+        label="About the series"
+        columns={["Field", "Value"]}
+        rows={[...value.info].map(([field, it]) => [field, show(it)])}
+      />
       {isAdding && (
-        <FormDialog title="New sample" deed="Add" onClose={() => setAdding(false)}
-          asked={[{ name: "at", label: "Milliseconds since 1970; * for now", value: "*" }, { name: "value", label: "Value" }]}
+        <FormDialog
+          title="New sample"
+          deed="Add"
+          onClose={() => setAdding(false)}
+          asked={[
+            { name: "at", label: "Milliseconds since 1970; * for now", value: "*" },
+            { name: "value", label: "Value" },
+          ]}
           run={async (words) => {
             await session.call("TS.ADD", name, words.at!, words.value!);
             loaded.again();
             props.onChange();
-          }} />
+          }}
+        />
       )}
     </>
   );

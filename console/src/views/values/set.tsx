@@ -18,21 +18,39 @@ export function SetValue(props: ValueProps) {
   return (
     <>
       <Scanned scan={scan} what="members" onAdd={writing ? () => setAdding(true) : undefined}>
-        <Table label="Members" columns={["Member", ...(writing ? [""] : [])]} rows={scan.found.map((it) => [
-          <Cell text={it} />,
-          ...(writing ? [
-            <Button kind="quiet" label={`Delete ${show(it).slice(0, 60)}`}
-              onClick={() => void attempt(() => session.call("SREM", name, it).then(changed), "Deleted")}>✕</Button>,
-          ] : []),
-        ])} />
+        <Table
+          label="Members"
+          columns={["Member", ...(writing ? [""] : [])]}
+          rows={scan.found.map((it) => [
+            <Cell text={it} />,
+            ...(writing
+              ? [
+                  <Button
+                    kind="quiet"
+                    label={`Delete ${show(it).slice(0, 60)}`}
+                    onClick={() =>
+                      void attempt(() => session.call("SREM", name, it).then(changed), "Deleted")
+                    }
+                  >
+                    ✕
+                  </Button>,
+                ]
+              : []),
+          ])}
+        />
       </Scanned>
       {isAdding && (
-        <FormDialog title="New member" deed="Add" onClose={() => setAdding(false)}
+        <FormDialog
+          title="New member"
+          deed="Add"
+          onClose={() => setAdding(false)}
           asked={[{ name: "member", label: "Member", lines: 4 }]}
           run={async ({ member }) => {
-            if (await session.call("SADD", name, member!) === 0) throw new Error("This member is there already.");
+            if ((await session.call("SADD", name, member!)) === 0)
+              throw new Error("This member is there already.");
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );

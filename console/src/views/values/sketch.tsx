@@ -14,10 +14,22 @@ interface Sketch {
 
 const SKETCHES: Record<string, Sketch> = {
   "MBbloom--": { info: "BF.INFO", ask: { label: "Is it there?", command: "BF.EXISTS" }, add: ["BF.ADD"] },
-  "MBbloomCF": { info: "CF.INFO", ask: { label: "How often?", command: "CF.COUNT" }, add: ["CF.ADD"] },
-  "CMSk-TYPE": { info: "CMS.INFO", ask: { label: "How often?", command: "CMS.QUERY" }, add: ["CMS.INCRBY", "1"] },
-  "TopK-TYPE": { info: "TOPK.INFO", ask: { label: "Is it among them?", command: "TOPK.QUERY" }, add: ["TOPK.ADD"] },
-  "TDIS-TYPE": { info: "TDIGEST.INFO", ask: { label: "Share of values up to", command: "TDIGEST.CDF" }, add: ["TDIGEST.ADD"] },
+  MBbloomCF: { info: "CF.INFO", ask: { label: "How often?", command: "CF.COUNT" }, add: ["CF.ADD"] },
+  "CMSk-TYPE": {
+    info: "CMS.INFO",
+    ask: { label: "How often?", command: "CMS.QUERY" },
+    add: ["CMS.INCRBY", "1"],
+  },
+  "TopK-TYPE": {
+    info: "TOPK.INFO",
+    ask: { label: "Is it among them?", command: "TOPK.QUERY" },
+    add: ["TOPK.ADD"],
+  },
+  "TDIS-TYPE": {
+    info: "TDIGEST.INFO",
+    ask: { label: "Share of values up to", command: "TDIGEST.CDF" },
+    add: ["TDIGEST.ADD"],
+  },
 };
 
 const QUANTILES = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1];
@@ -33,22 +45,27 @@ export function SketchValue(props: ValueProps) {
     return fields(await session.call(sketch.info, name));
   }, [session, name, type]);
   if (sketch === undefined) return <p class="empty">There is no view of this type.</p>;
-  const ask = () => attempt(async () => {
-    const reply = await session.call(sketch.ask!.command, name, item);
-    setAnswer(show(Array.isArray(reply) ? reply[0] : reply));
-  });
-  const add = () => attempt(async () => {
-    await session.call(sketch.add![0]!, name, item, ...sketch.add!.slice(1));
-    loaded.again();
-    props.onChange();
-  }, "Added");
+  const ask = () =>
+    attempt(async () => {
+      const reply = await session.call(sketch.ask!.command, name, item);
+      setAnswer(show(Array.isArray(reply) ? reply[0] : reply));
+    });
+  const add = () =>
+    attempt(async () => {
+      await session.call(sketch.add![0]!, name, item, ...sketch.add!.slice(1));
+      loaded.again();
+      props.onChange();
+    }, "Added");
   return (
     <>
       <Failure text={loaded.error} />
-      <form class="row" onSubmit={(event) => {
-        event.preventDefault();
-        void ask();
-      }}>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void ask();
+        }}
+      >
         <Field label={sketch.ask!.label} value={item} onInput={setItem} />
         <Button submit>Ask</Button>
         {writing && <Button onClick={() => void add()}>Add it</Button>}
@@ -57,9 +74,15 @@ export function SketchValue(props: ValueProps) {
       {type === "TopK-TYPE" && <TopItems {...props} />}
       {type === "TDIS-TYPE" && <Quantiles {...props} />}
       <Panel title="About it">
-        <Table label="About the sketch" columns={["Field", "Value"]} numeric={[1]} rows={[...(loaded.value ?? [])].map(([field, it]) => [
-          field, typeof it === "number" ? count(it) : show(it),
-        ])} />
+        <Table
+          label="About the sketch"
+          columns={["Field", "Value"]}
+          numeric={[1]}
+          rows={[...(loaded.value ?? [])].map(([field, it]) => [
+            field,
+            typeof it === "number" ? count(it) : show(it),
+          ])}
+        />
       </Panel>
     </>
   );
@@ -70,7 +93,8 @@ function TopItems(props: ValueProps) {
   const loaded = useLoaded(() => session.call("TOPK.LIST", name, "WITHCOUNT"), [session, name]);
   const flat = (loaded.value ?? []) as Reply[];
   const rows = [];
-  for (let at = 0; at + 1 < flat.length; at += 2) rows.push([<Cell text={flat[at]} />, count(numberOf(flat[at + 1]))]);
+  for (let at = 0; at + 1 < flat.length; at += 2)
+    rows.push([<Cell text={flat[at]} />, count(numberOf(flat[at + 1]))]);
   return <Table label="Top items" columns={["Item", "Count"]} numeric={[1]} rows={rows} />;
 }
 
@@ -83,7 +107,12 @@ function Quantiles(props: ValueProps) {
   });
   if (values.length === 0) return null;
   return (
-    <Chart label="Quantiles" x={QUANTILES.map((it) => 100 * it)} format={count} hasPoints
-      lines={[{ label: "value", values }]} />
+    <Chart
+      label="Quantiles"
+      x={QUANTILES.map((it) => 100 * it)}
+      format={count}
+      hasPoints
+      lines={[{ label: "value", values }]}
+    />
   );
 }

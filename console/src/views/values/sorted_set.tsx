@@ -36,34 +36,67 @@ export function SortedSetValue(props: ValueProps) {
       <Scores {...props} total={value.total} />
       <div class="row">
         <Pager from={from} total={value.total} page={value.page} onMove={setFrom} />
-        <Check label="Highest first" value={isReversed} onChange={(on) => {
-          setFrom(0);
-          setReversed(on);
-        }} />
+        <Check
+          label="Highest first"
+          value={isReversed}
+          onChange={(on) => {
+            setFrom(0);
+            setReversed(on);
+          }}
+        />
         {writing && <Button onClick={() => setEdited("new")}>Add</Button>}
       </div>
-      <Table label="Members" columns={["Rank", "Score", "Member", ...(writing ? [""] : [])]} numeric={[0, 1]}
+      <Table
+        label="Members"
+        columns={["Rank", "Score", "Member", ...(writing ? [""] : [])]}
+        numeric={[0, 1]}
         rows={value.found.map(([member, score], index) => [
-          from + index, show(score), <Cell text={member} />,
-          ...(writing ? [
-            <span class="acts">
-              <Button kind="quiet" label={`Edit ${show(member).slice(0, 60)}`}
-                onClick={() => setEdited({ member, score: show(score) })}>✎</Button>
-              <Button kind="quiet" label={`Delete ${show(member).slice(0, 60)}`}
-                onClick={() => void attempt(() => session.call("ZREM", name, member).then(changed), "Deleted")}>✕</Button>
-            </span>,
-          ] : []),
-        ])} />
+          from + index,
+          show(score),
+          <Cell text={member} />,
+          ...(writing
+            ? [
+                <span class="acts">
+                  <Button
+                    kind="quiet"
+                    label={`Edit ${show(member).slice(0, 60)}`}
+                    onClick={() => setEdited({ member, score: show(score) })}
+                  >
+                    ✎
+                  </Button>
+                  <Button
+                    kind="quiet"
+                    label={`Delete ${show(member).slice(0, 60)}`}
+                    onClick={() =>
+                      void attempt(() => session.call("ZREM", name, member).then(changed), "Deleted")
+                    }
+                  >
+                    ✕
+                  </Button>
+                </span>,
+              ]
+            : []),
+        ])}
+      />
       {edited !== null && (
-        <FormDialog title={entry ? "Score" : "New member"} onClose={() => setEdited(null)}
+        <FormDialog
+          title={entry ? "Score" : "New member"}
+          onClose={() => setEdited(null)}
           asked={[
             ...(entry ? [] : [{ name: "member", label: "Member" }]),
             { name: "score", label: "Score", value: entry?.score ?? "0" },
           ]}
           run={async (words) => {
-            await session.call("ZADD", name, ...(entry ? ["XX"] : []), words.score!, entry?.member ?? words.member!);
+            await session.call(
+              "ZADD",
+              name,
+              ...(entry ? ["XX"] : []),
+              words.score!,
+              entry?.member ?? words.member!,
+            );
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );
@@ -73,10 +106,13 @@ function Scores(props: ValueProps & { total: number }) {
   const { session, name, total } = props;
   const loaded = useLoaded(async () => {
     const points = Math.min(total, await pageOf(session, name, total, POINTS_MAX));
-    const ranks = Array.from({ length: points }, (_, at) => Math.round((at * (total - 1)) / Math.max(1, points - 1)));
-    const replies = total === points
-      ? [(await session.call("ZRANGE", name, 0, -1, "WITHSCORES")) as [Text, Reply][]]
-      : await Promise.all(ranks.map((rank) => session.call("ZRANGE", name, rank, rank, "WITHSCORES")));
+    const ranks = Array.from({ length: points }, (_, at) =>
+      Math.round((at * (total - 1)) / Math.max(1, points - 1)),
+    );
+    const replies =
+      total === points
+        ? [(await session.call("ZRANGE", name, 0, -1, "WITHSCORES")) as [Text, Reply][]]
+        : await Promise.all(ranks.map((rank) => session.call("ZRANGE", name, rank, rank, "WITHSCORES")));
     const scores = (replies as [Text, Reply][][]).flat().map(([, score]) => {
       const found = numberOf(score);
       return Number.isFinite(found) ? found : null;
@@ -85,7 +121,13 @@ function Scores(props: ValueProps & { total: number }) {
   }, [session, name, total]);
   if (loaded.value === null || loaded.value.ranks.length < 2) return null;
   return (
-    <Chart label="Scores by rank" x={loaded.value.ranks} format={count} height={140}
-      lines={[{ label: "score", values: loaded.value.scores }]} hasPoints={total < 60} />
+    <Chart
+      label="Scores by rank"
+      x={loaded.value.ranks}
+      format={count}
+      height={140}
+      lines={[{ label: "score", values: loaded.value.scores }]}
+      hasPoints={total < 60}
+    />
   );
 }

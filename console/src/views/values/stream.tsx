@@ -14,7 +14,15 @@ export function StreamValue(props: ValueProps) {
   return (
     <>
       <div class="row">
-        <Tabs label="Part" value={tab} onChange={setTab} options={[["entries", "Entries"], ["groups", "Groups"]]} />
+        <Tabs
+          label="Part"
+          value={tab}
+          onChange={setTab}
+          options={[
+            ["entries", "Entries"],
+            ["groups", "Groups"],
+          ]}
+        />
       </div>
       {tab === "entries" ? <Entries {...props} /> : <Groups {...props} />}
     </>
@@ -37,7 +45,7 @@ function Entries(props: ValueProps) {
     props.onChange();
   };
   const remove = async (id: string) => {
-    if (!await confirm("Delete this entry?", id, "Delete")) return;
+    if (!(await confirm("Delete this entry?", id, "Delete"))) return;
     await attempt(() => session.call("XDEL", name, id).then(changed), "Deleted");
   };
   const { value } = loaded;
@@ -48,30 +56,48 @@ function Entries(props: ValueProps) {
       <div class="row">
         <span class="quiet-text">{count(value.total)} entries, newest first</span>
         {before !== "+" && <Button onClick={() => setBefore("+")}>Newest</Button>}
-        {value.found.length === value.page && <Button onClick={() => setBefore(`(${last![0]}`)}>Older</Button>}
+        {value.found.length === value.page && (
+          <Button onClick={() => setBefore(`(${last![0]}`)}>Older</Button>
+        )}
         {writing && <Button onClick={() => setAdding(true)}>Add</Button>}
       </div>
-      <Table label="Entries" columns={["Id", "Fields", ...(writing ? [""] : [])]} rows={value.found.map(([id, words]) => [
-        id, <Pairs words={words} />,
-        ...(writing ? [
-          <Button kind="quiet" label={`Delete ${id}`} onClick={() => void remove(id)}>✕</Button>,
-        ] : []),
-      ])} />
+      <Table
+        label="Entries"
+        columns={["Id", "Fields", ...(writing ? [""] : [])]}
+        rows={value.found.map(([id, words]) => [
+          id,
+          <Pairs words={words} />,
+          ...(writing
+            ? [
+                <Button kind="quiet" label={`Delete ${id}`} onClick={() => void remove(id)}>
+                  ✕
+                </Button>,
+              ]
+            : []),
+        ])}
+      />
       {isAdding && (
-        <FormDialog title="New entry" deed="Add" onClose={() => setAdding(false)}
+        <FormDialog
+          title="New entry"
+          deed="Add"
+          onClose={() => setAdding(false)}
           asked={[
             { name: "id", label: "Id", value: "*" },
             { name: "fields", label: "Fields: a line for each, as name=value", lines: 6 },
           ]}
           run={async (words) => {
-            const pairs = words.fields!.split("\n").filter((line) => line !== "").map((line) => {
-              const at = line.indexOf("=");
-              if (at < 0) throw new Error(`There is no = in: ${line}`);
-              return [line.slice(0, at), line.slice(at + 1)];
-            });
+            const pairs = words
+              .fields!.split("\n")
+              .filter((line) => line !== "")
+              .map((line) => {
+                const at = line.indexOf("=");
+                if (at < 0) throw new Error(`There is no = in: ${line}`);
+                return [line.slice(0, at), line.slice(at + 1)];
+              });
             await session.call("XADD", name, words.id!, ...pairs.flat());
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );
@@ -80,7 +106,14 @@ function Entries(props: ValueProps) {
 function Pairs(props: { words: Text[] }) {
   const pairs = [];
   for (let at = 0; at + 1 < props.words.length; at += 2) {
-    pairs.push(<div><b><Cell text={props.words[at]} /></b> = <Cell text={props.words[at + 1]} /></div>);
+    pairs.push(
+      <div>
+        <b>
+          <Cell text={props.words[at]} />
+        </b>{" "}
+        = <Cell text={props.words[at + 1]} />
+      </div>,
+    );
   }
   return <>{pairs}</>;
 }
@@ -90,9 +123,9 @@ function Groups(props: ValueProps) {
   const [isAdding, setAdding] = useState(false);
   const loaded = useLoaded(async () => {
     const groups = ((await session.call("XINFO", "GROUPS", name)) as Reply[]).map(fields);
-    const consumers = await Promise.all(groups.map((group) => (
-      session.call("XINFO", "CONSUMERS", name, group.get("name") as Text)
-    )));
+    const consumers = await Promise.all(
+      groups.map((group) => session.call("XINFO", "CONSUMERS", name, group.get("name") as Text)),
+    );
     return groups.map((group, at) => ({ group, consumers: (consumers[at] as Reply[]).map(fields) }));
   }, [session, name]);
   const writing = useWriting(props);
@@ -102,40 +135,63 @@ function Groups(props: ValueProps) {
   };
   const remove = async (group: Text) => {
     const question = `${show(group)}\n\nWhat its consumers have not confirmed is forgotten.`;
-    if (!await confirm("Delete this group?", question, "Delete")) return;
+    if (!(await confirm("Delete this group?", question, "Delete"))) return;
     await attempt(() => session.call("XGROUP", "DESTROY", name, group).then(changed), "Deleted");
   };
   return (
     <>
       <Failure text={loaded.error} />
-      {writing && <div class="row"><Button onClick={() => setAdding(true)}>New group</Button></div>}
+      {writing && (
+        <div class="row">
+          <Button onClick={() => setAdding(true)}>New group</Button>
+        </div>
+      )}
       {loaded.value?.length === 0 && <p class="empty">There are no groups.</p>}
       {loaded.value?.map(({ group, consumers }) => (
         <section>
           <h3>
             <Cell text={group.get("name")} />{" "}
             {writing && (
-              <Button kind="quiet" label={`Delete ${show(group.get("name"))}`}
-                onClick={() => void remove(group.get("name") as Text)}>✕</Button>
+              <Button
+                kind="quiet"
+                label={`Delete ${show(group.get("name"))}`}
+                onClick={() => void remove(group.get("name") as Text)}
+              >
+                ✕
+              </Button>
             )}
           </h3>
           <p>
-            {count(numberOf(group.get("pending")))} pending, lag {show(group.get("lag")) || "unknown"}, last delivered{" "}
-            {show(group.get("last-delivered-id"))}
+            {count(numberOf(group.get("pending")))} pending, lag {show(group.get("lag")) || "unknown"}, last
+            delivered {show(group.get("last-delivered-id"))}
           </p>
-          <Table label={`Consumers of ${show(group.get("name"))}`} columns={["Consumer", "Pending", "Idle"]} numeric={[1, 2]}
-            empty="No consumers." rows={consumers.map((it) => [
-              <Cell text={it.get("name")} />, count(numberOf(it.get("pending"))), duration(numberOf(it.get("idle"))),
-            ])} />
+          <Table
+            label={`Consumers of ${show(group.get("name"))}`}
+            columns={["Consumer", "Pending", "Idle"]}
+            numeric={[1, 2]}
+            empty="No consumers."
+            rows={consumers.map((it) => [
+              <Cell text={it.get("name")} />,
+              count(numberOf(it.get("pending"))),
+              duration(numberOf(it.get("idle"))),
+            ])}
+          />
         </section>
       ))}
       {isAdding && (
-        <FormDialog title="New group" deed="Make" onClose={() => setAdding(false)}
-          asked={[{ name: "group", label: "Name" }, { name: "id", label: "Delivers what comes after", value: "$" }]}
+        <FormDialog
+          title="New group"
+          deed="Make"
+          onClose={() => setAdding(false)}
+          asked={[
+            { name: "group", label: "Name" },
+            { name: "id", label: "Delivers what comes after", value: "$" },
+          ]}
           run={async ({ group, id }) => {
             await session.call("XGROUP", "CREATE", name, group!, id!);
             changed();
-          }} />
+          }}
+        />
       )}
     </>
   );

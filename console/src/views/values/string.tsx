@@ -28,17 +28,27 @@ export function StringValue(props: ValueProps) {
   if (value === null) return <Failure text={loaded.error} />;
   const isWhole = value.length <= limit;
   const shown = draft ?? show(value.text);
-  const save = () => attempt(async () => {
-    await session.call("SET", name, typed(shown, value.text), "XX", "KEEPTTL");
-    setDraft(null);
-    loaded.again();
-    props.onChange();
-  }, "Saved");
+  const save = () =>
+    attempt(async () => {
+      await session.call("SET", name, typed(shown, value.text), "XX", "KEEPTTL");
+      setDraft(null);
+      loaded.again();
+      props.onChange();
+    }, "Saved");
   return (
     <>
       <div class="row">
-        <Tabs<Form> label="Form" value={form} onChange={setForm}
-          options={[["text", "Text"], ["json", "JSON"], ["bytes", "Bytes"], ["bits", "Bits"]]} />
+        <Tabs<Form>
+          label="Form"
+          value={form}
+          onChange={setForm}
+          options={[
+            ["text", "Text"],
+            ["json", "JSON"],
+            ["bytes", "Bytes"],
+            ["bits", "Bits"],
+          ]}
+        />
         <span class="quiet-text">{count(value.length)} bytes</span>
         {!isWhole && (
           <Button onClick={() => setLimit(value.length)}>
@@ -51,14 +61,26 @@ export function StringValue(props: ValueProps) {
           <Field label="Value" value={shown} onInput={setDraft} lines={14} disabled={!isWhole || !writing} />
           {writing && isWhole && (
             <div class="row">
-              <Button kind="main" disabled={draft === null} onClick={() => void save()}>Save</Button>
-              <Button disabled={draft === null} onClick={() => setDraft(null)}>Undo</Button>
+              <Button kind="main" disabled={draft === null} onClick={() => void save()}>
+                Save
+              </Button>
+              <Button disabled={draft === null} onClick={() => setDraft(null)}>
+                Undo
+              </Button>
             </div>
           )}
         </>
       )}
-      {form === "json" && <pre class="dump" tabIndex={0}>{laidOut(show(value.text))}</pre>}
-      {form === "bytes" && <pre class="dump" tabIndex={0}>{dump(bytesOf(value.text).subarray(0, DUMPED_MAX))}</pre>}
+      {form === "json" && (
+        <pre class="dump" tabIndex={0}>
+          {laidOut(show(value.text))}
+        </pre>
+      )}
+      {form === "bytes" && (
+        <pre class="dump" tabIndex={0}>
+          {dump(bytesOf(value.text).subarray(0, DUMPED_MAX))}
+        </pre>
+      )}
       {form === "bits" && <Bits {...props} text={value.text} length={value.length} again={loaded.again} />}
     </>
   );
@@ -67,7 +89,8 @@ export function StringValue(props: ValueProps) {
 function laidOut(text: string): string {
   try {
     // Numbers that JavaScript can not hold would come out as others.
-    if (/\d{16}|\d[eE]/.test(text)) return "This JSON holds numbers that a browser would change: see it as text.";
+    if (/\d{16}|\d[eE]/.test(text))
+      return "This JSON holds numbers that a browser would change: see it as text.";
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
     return "This is not JSON.";
@@ -78,7 +101,10 @@ function dump(data: Uint8Array): string {
   const lines: string[] = [];
   for (let at = 0; at < data.length; at += 16) {
     const row = [...data.subarray(at, at + 16)];
-    const digits = row.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(47);
+    const digits = row
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join(" ")
+      .padEnd(47);
     const letters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
     lines.push(`${at.toString(16).padStart(6, "0")}  ${digits}  ${letters}`);
   }
@@ -99,18 +125,28 @@ function Bits(props: ValueProps & { text: Text; length: number; again: () => voi
   return (
     <>
       <div class="row">
-        <span>{count(numberOf(ones.value ?? 0))} of {count(8 * props.length)} bits are set</span>
+        <span>
+          {count(numberOf(ones.value ?? 0))} of {count(8 * props.length)} bits are set
+        </span>
         {writing && <Button onClick={() => setAsking(true)}>Set a bit</Button>}
       </div>
-      <pre class="dump" tabIndex={0}>{lines.join("\n")}</pre>
+      <pre class="dump" tabIndex={0}>
+        {lines.join("\n")}
+      </pre>
       {isAsking && (
-        <FormDialog title="Set a bit" onClose={() => setAsking(false)}
-          asked={[{ name: "offset", label: "Offset" }, { name: "bit", label: "0 or 1", value: "1" }]}
+        <FormDialog
+          title="Set a bit"
+          onClose={() => setAsking(false)}
+          asked={[
+            { name: "offset", label: "Offset" },
+            { name: "bit", label: "0 or 1", value: "1" },
+          ]}
           run={async ({ offset, bit }) => {
             await session.call("SETBIT", name, offset!, bit!);
             props.again();
             props.onChange();
-          }} />
+          }}
+        />
       )}
     </>
   );
