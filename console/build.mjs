@@ -5,7 +5,7 @@
 //
 // Scripts and styles lie compressed; what is compared is what they hold, since other versions of zlib pack
 // otherwise.
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
@@ -42,7 +42,7 @@ const settings = {
   },
 };
 
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
   entryPoints: { console: "src/main.tsx" },
   outdir: "dist",
   bundle: true,
@@ -54,6 +54,7 @@ const { outputFiles } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
+  metafile: true,
   logLevel: "info",
   plugins: [settings],
 });
@@ -63,6 +64,22 @@ for (const output of outputFiles) {
   files.set(`dist/${output.path.split("/").pop()}.gz`, Buffer.from(output.contents));
 }
 for (const name of ["index.html", "icon.svg"]) files.set(`dist/${name}`, await readFile(`src/${name}`));
+
+// What the licences of the packages in the bundle ask for: to go with it.
+const packages = new Set();
+for (const input of Object.keys(metafile.inputs)) {
+  const found = input.match(/node_modules\/((?:@[^/]+\/)?[^/]+)\//);
+  if (found) packages.add(found[1]);
+}
+let licences = "The console has parts of these packages.\n";
+for (const name of [...packages].sort()) {
+  const { version, license } = JSON.parse(await readFile(`node_modules/${name}/package.json`, "utf8"));
+  const file = (await readdir(`node_modules/${name}`)).find((it) => /^licen[cs]e/i.test(it));
+  if (!file) throw new Error(`${name} has no licence`);
+  const text = await readFile(`node_modules/${name}/${file}`, "utf8");
+  licences += `\n${name} ${version} (${license})\n\n${text.trim()}\n`;
+}
+files.set("dist/licences.txt.gz", Buffer.from(licences));
 
 let total = 0;
 let differing = 0;

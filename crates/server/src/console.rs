@@ -18,6 +18,7 @@ const PAGE: &[u8] = include_bytes!("../../../console/dist/index.html");
 const SCRIPT: &[u8] = include_bytes!("../../../console/dist/console.js.gz");
 const STYLE: &[u8] = include_bytes!("../../../console/dist/console.css.gz");
 const ICON: &[u8] = include_bytes!("../../../console/dist/icon.svg");
+const LICENCES: &[u8] = include_bytes!("../../../console/dist/licences.txt.gz");
 
 /// What the page may do: run its own script, be styled by its own sheet, talk to its own server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -35,6 +36,8 @@ pub enum File {
     Style,
     /// Its icon.
     Icon,
+    /// The licences of the packages that are in its script.
+    Licences,
     /// What the server's settings say of the console, in JSON.
     About,
 }
@@ -47,6 +50,7 @@ impl File {
             "/console/console.js" => File::Script,
             "/console/console.css" => File::Style,
             "/console/icon.svg" => File::Icon,
+            "/console/licences.txt" => File::Licences,
             "/console/about.json" => File::About,
             _ => return None,
         })
@@ -59,6 +63,7 @@ impl File {
             File::Script => ("text/javascript; charset=utf-8", SCRIPT, true),
             File::Style => ("text/css; charset=utf-8", STYLE, true),
             File::Icon => ("image/svg+xml", ICON, false),
+            File::Licences => ("text/plain; charset=utf-8", LICENCES, true),
             File::About => return guarded(Response::new(Status::Ok, "application/json", about(config))),
         };
         let tag = format!("\"{:016x}\"", *TAG);
@@ -89,7 +94,7 @@ fn about(config: &Config) -> Vec<u8> {
 
 /// FNV-1a of all files: they change together.
 static TAG: LazyLock<u64> = LazyLock::new(|| {
-    let bytes = [PAGE, SCRIPT, STYLE, ICON].into_iter().flatten();
+    let bytes = [PAGE, SCRIPT, STYLE, ICON, LICENCES].into_iter().flatten();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 });
 
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_files_are_small_and_the_page_has_nothing_inline() {
-        assert!(PAGE.len() + SCRIPT.len() + STYLE.len() + ICON.len() < 300 << 10);
+        assert!([PAGE, SCRIPT, STYLE, ICON, LICENCES].map(<[u8]>::len).iter().sum::<usize>() < 300 << 10);
         assert!(SCRIPT.starts_with(&[0x1f, 0x8b]) && STYLE.starts_with(&[0x1f, 0x8b]));
         let page = std::str::from_utf8(PAGE).expect("the page is text");
         assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" on"));
