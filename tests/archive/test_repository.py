@@ -163,7 +163,7 @@ def test_old_snapshots_go_and_their_packs(subject, archive, digest_of, tmp_path)
     assert f"would remove {names[0]}\nwould remove {names[1]}\n" in said and len(archive.snapshots()) == 4
     size = sum(path.stat().st_size for path in archive.files())
     said = archive.do("prune", "--keep-last", 2)
-    assert "removed 2 snapshots and 2 packs" in said and "2 snapshots stay" in said
+    assert "removed 2 snapshots and 2 packs, which frees 4.0" in said and "2 snapshots stay" in said
     assert [one["snapshot"] for one in archive.snapshots()] == names[2:]
     assert sum(path.stat().st_size for path in archive.files()) < 0.6 * size
     # All of them were made within a day or two.
@@ -174,6 +174,22 @@ def test_old_snapshots_go_and_their_packs(subject, archive, digest_of, tmp_path)
     before = archive.files()
     archive.do("prune")
     assert archive.files() == before
+
+
+def test_packs_of_which_little_is_needed_are_rewritten(subject, archive):
+    with subject.connect() as connection:
+        large_values(subject, generator("archive sparse"), 10)
+        archive.create(saved(subject))
+        connection.call("DEL", *connection.call("KEYS", "*:[2-9]"))
+    last = archive.create(saved(subject))
+    assert last["new_bytes"] < 100
+    said = archive.do("prune", "--keep-last", 1)
+    assert "what was needed of 1 packs was written to others" in said, said
+    assert sum(path.stat().st_size for path in archive.files()) < 2_200_000
+    [left] = archive.snapshots()
+    assert left | {"snapshot": ""} == last | {"snapshot": ""}
+    archive.do("verify")
+    assert archive.create(subject)["new_bytes"] == 0
 
 
 def test_keys_keep_out_who_lacks_them(subject, archive, tmp_path, digest_of):

@@ -131,6 +131,11 @@ impl Keys {
         self.envelope.is_some()
     }
 
+    /// Whether blocks can be opened.
+    pub fn can_read(&self) -> bool {
+        !self.is_encrypted() || self.read.is_some()
+    }
+
     pub fn name(&self, bytes: &[u8]) -> ChunkName {
         let hash = blake3::keyed_hash(&self.names, bytes);
         *hash.as_bytes().first_chunk().expect("a hash has 32 bytes")

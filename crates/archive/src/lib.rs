@@ -26,6 +26,7 @@ mod manifest;
 mod order;
 mod pack;
 mod prune;
+mod repack;
 mod repository;
 mod restore;
 mod sort;

@@ -1,13 +1,15 @@
 //! Removing snapshots that no rule keeps, and packs that no snapshot needs.
 //!
-//! Manifests go first: a process that is killed in between leaves packs that the next call removes. A pack
-//! stays as long as any snapshot needs one of its chunks. Nobody may be writing meanwhile, which the lock of
-//! the store sees to. Who reads a snapshot while it is removed gets an error.
+//! Manifests go first: a process that is killed in between leaves packs that the next call removes. Packs
+//! of which less than half is needed are written anew without the rest (`repack`), which takes the key that
+//! reads. Nobody may be writing meanwhile, which the lock of the store sees to. Who reads a snapshot while it
+//! is removed or moved gets an error.
 
 use std::collections::HashSet;
 use std::io;
 
 use crate::pack::pack_object;
+use crate::repack::Sparse;
 use crate::repository::{Archive, Snapshot, civil};
 use crate::store::Store;
 
@@ -70,33 +72,70 @@ pub struct Pruned {
     pub snapshots: Vec<String>,
     /// The number of snapshots that stay.
     pub kept: usize,
-    /// The number of packs.
+    /// The number of packs that were removed.
     pub packs: usize,
-    /// What packs and indexes took, in bytes.
+    /// The number of packs of which what is needed was written to others.
+    pub rewritten: usize,
+    /// What was removed, in bytes, less what was written.
     pub bytes: u64,
 }
 
 impl<S: Store> Archive<S> {
     /// Removes the snapshots that `retention` does not keep, if it keeps any, and what no snapshot needs.
-    /// Without `is_real` only says what it would remove.
+    /// Without `is_real` only says what it would remove; rewriting packs may free more.
     pub fn prune(&self, retention: &Retention, is_real: bool) -> io::Result<Pruned> {
         let _lock = self.store.lock()?;
+        let stored = self.stored_bytes()?;
         // An error here ends it: what a snapshot that can not be read needs is not known.
-        let snapshots = self.snapshots()?;
-        let keeps =
-            if retention.is_empty() { vec![true; snapshots.len()] } else { retention.keeps(&snapshots) };
-        let (mut pruned, mut needed) = (Pruned::default(), HashSet::new());
-        for (snapshot, keep) in snapshots.iter().zip(keeps) {
-            if keep {
-                pruned.kept += 1;
-                needed.extend(snapshot.manifest.packs.iter().map(pack_object));
-                continue;
+        let mut snapshots = self.snapshots()?;
+        let mut pruned = Pruned::default();
+        let mut doomed = Vec::new();
+        // One that is there twice was being moved to other packs.
+        snapshots.dedup_by(|next, last| {
+            let is_same = next.facts == last.facts;
+            if is_same {
+                doomed.push(next.clone());
             }
-            pruned.snapshots.push(snapshot.name.clone());
+            is_same
+        });
+        if !retention.is_empty() {
+            let keeps = retention.keeps(&snapshots);
+            let (kept, others): (Vec<_>, Vec<_>) =
+                snapshots.into_iter().zip(keeps).partition(|(_, keep)| *keep);
+            snapshots = kept.into_iter().map(|(snapshot, _)| snapshot).collect();
+            pruned.snapshots = others.iter().map(|(snapshot, _)| snapshot.name.clone()).collect();
+            doomed.extend(others.into_iter().map(|(snapshot, _)| snapshot));
+        }
+        pruned.kept = snapshots.len();
+        if is_real {
+            doomed.iter().try_for_each(|snapshot| self.delete_manifest(snapshot))?;
+        }
+        if self.keys.can_read() {
+            let sparse = Sparse::find(self, &snapshots)?;
+            pruned.rewritten = sparse.len();
             if is_real {
-                self.delete_manifest(snapshot)?;
+                snapshots = sparse.rewrite(self, snapshots)?;
             }
         }
+        let unneeded = self.remove_unneeded(&snapshots, &mut pruned, is_real)?;
+        if is_real {
+            self.store.remove_leftovers()?;
+        }
+        pruned.bytes = if is_real { stored.saturating_sub(self.stored_bytes()?) } else { unneeded };
+        Ok(pruned)
+    }
+
+    /// What packs and indexes take, in bytes.
+    fn stored_bytes(&self) -> io::Result<u64> {
+        let all = [self.store.list("packs")?, self.store.list("indexes")?].concat();
+        Ok(all.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// Removes packs that no snapshot needs. Returns their bytes.
+    fn remove_unneeded(&self, snapshots: &[Snapshot], pruned: &mut Pruned, is_real: bool) -> io::Result<u64> {
+        let needed: HashSet<_> =
+            snapshots.iter().flat_map(|snapshot| &snapshot.manifest.packs).map(pack_object).collect();
+        let mut sum = 0;
         // A pack without an index is not used for new snapshots, so indexes go first.
         for folder in ["indexes", "packs"] {
             for (name, bytes) in self.store.list(folder)? {
@@ -104,16 +143,13 @@ impl<S: Store> Archive<S> {
                     continue;
                 }
                 pruned.packs += usize::from(folder == "packs");
-                pruned.bytes += bytes;
+                sum += bytes;
                 if is_real {
                     self.store.delete(&format!("{folder}/{name}"))?;
                 }
             }
         }
-        if is_real {
-            self.store.remove_leftovers()?;
-        }
-        Ok(pruned)
+        Ok(sum)
     }
 }
 

@@ -36,12 +36,12 @@ fn create(archive: &Archive<Memory>, dump: &[u8], now_ms: u64) -> std::io::Resul
 #[test]
 fn whatever_is_cut_off_harms_no_snapshot() {
     let key = KeyFile::generate().expect("there are random bytes");
-    for key in [None, Some(&key)] {
-        let (small, large) = (noise(1, 5000), noise(2, 18 << 20));
+    for (key, all_puts) in [(None, 4..=9), (Some(&key), 6..=6)] {
+        let (small, large) = (noise(1, 5000), noise(2, 17 << 20));
         let first = dump(&[("a", &small)]);
         let second = dump(&[("a", &small), ("b", &large)]);
         // The config; pack, index and manifest of the first snapshot; two packs, their indexes, the manifest.
-        for puts in 4..=9 {
+        for puts in all_puts {
             let archive = Archive::init(Memory::new(puts), key).expect("the config is stored");
             create(&archive, &first, 1000).expect("the first snapshot is stored");
             assert_eq!(create(&archive, &second, 2000).is_ok(), puts == 9);
@@ -59,6 +59,48 @@ fn whatever_is_cut_off_harms_no_snapshot() {
             let verified = archive.verify(&again, &mut |_| {}).expect("it is whole");
             assert_eq!(verified.keys, 2);
         }
+    }
+}
+
+/// An archive of which two snapshots share little with what is to go, and the facts of these two.
+fn sparse_archive(puts: usize) -> (Archive<Memory>, Vec<Snapshot>) {
+    let archive = Archive::init(Memory::new(puts), None).expect("the config is stored");
+    let texts: Vec<_> = (0..40).map(|number| noise(number, 100_000)).collect();
+    let names: Vec<_> = (0..40).map(|number| format!("key:{number:02}")).collect();
+    let values: Vec<_> = names.iter().zip(&texts).map(|(name, text)| (&name[..], &text[..])).collect();
+    let made = [&values[..], &values[3..20], &values[10..15]]
+        .into_iter()
+        .zip(1..)
+        .map(|(values, time)| create(&archive, &dump(values), time * 1000).expect("there is room for it"));
+    let made = made.skip(1).collect();
+    (archive, made)
+}
+
+#[test]
+fn packs_of_which_little_is_needed_are_rewritten_and_cuts_harm_nothing() {
+    let puts_before = sparse_archive(usize::MAX).0.store.puts();
+    let keep_two = Retention { last: 2, ..Retention::default() };
+    for puts in puts_before..=puts_before + 4 {
+        let (archive, made) = sparse_archive(puts);
+        let pruned = archive.prune(&keep_two, true);
+        // A pack, its index, two manifests.
+        assert_eq!(pruned.is_ok(), puts == puts_before + 4, "after {puts} puts: {pruned:?}");
+        let archive = Archive::open(archive.store.revived(), None).expect("it is an archive still");
+        for snapshot in archive.snapshots().expect("all of them can be read") {
+            archive.verify(&snapshot, &mut |_| {}).expect("each of them is whole");
+        }
+        let pruned = archive.prune(&keep_two, true).expect("pruning works");
+        assert_eq!(pruned.kept, 2);
+        let left = archive.snapshots().expect("all of them can be read");
+        let facts = |all: &[Snapshot]| all.iter().map(|one| one.facts.clone()).collect::<Vec<_>>();
+        assert_eq!(facts(&left), facts(&made));
+        for snapshot in &left {
+            archive.verify(snapshot, &mut |_| {}).expect("each of them is whole");
+        }
+        // Moved twice where the first time was cut off: of 4 MB 1.7 are needed, 0.5 of them twice.
+        assert!(archive.store.bytes() < 2_500_000, "{} bytes are left", archive.store.bytes());
+        let again = archive.prune(&keep_two, true).expect("pruning works");
+        assert_eq!((again.packs, again.rewritten, again.bytes), (0, 0, 0));
     }
 }
 

@@ -35,6 +35,16 @@ impl Memory {
         Memory { objects: Mutex::new(objects), ..Memory::new(usize::MAX) }
     }
 
+    /// How many puts there were.
+    pub fn puts(&self) -> usize {
+        *locked(&self.puts)
+    }
+
+    /// How many bytes the objects have.
+    pub fn bytes(&self) -> usize {
+        locked(&self.objects).values().map(Vec::len).sum()
+    }
+
     /// The names of all objects.
     pub fn names(&self) -> Vec<String> {
         locked(&self.objects).keys().cloned().collect()

@@ -294,8 +294,12 @@ fn prune(options: &Prune) -> io::Result<bool> {
         println!("{removed} {name}");
     }
     let (snapshots, packs) = (pruned.snapshots.len(), pruned.packs);
-    let bytes = show::size(pruned.bytes);
-    println!("{removed} {snapshots} snapshots and {packs} packs of {bytes}; {} snapshots stay", pruned.kept);
+    let (bytes, kept) = (show::size(pruned.bytes), pruned.kept);
+    println!("{removed} {snapshots} snapshots and {packs} packs, which frees {bytes}; {kept} snapshots stay");
+    if pruned.rewritten > 0 {
+        let moved = if options.dry_run { "would be" } else { "was" };
+        println!("what was needed of {} packs {moved} written to others", pruned.rewritten);
+    }
     Ok(true)
 }
 
