@@ -49,7 +49,7 @@ const NAME_COMPARISONS: [&str; 11] = [
 ];
 
 /// The table of ARCHITECTURE.md: a crate and those of ours that it may use.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("number", &[]),
     ("protocol", &["number"]),
     ("sys", &[]),
@@ -62,7 +62,8 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("config", &["commands", "protocol", "number", "sys"]),
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
-    ("cli", &["config", "protocol", "number", "persist"]),
+    ("archive", &["persist", "store"]),
+    ("cli", &["archive", "config", "protocol", "number", "persist"]),
     ("mantissa", &["server", "cli"]),
 ];
 

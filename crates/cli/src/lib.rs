@@ -21,12 +21,14 @@
 //! | `observe`, `scan` | what modes and dashboard ask a server: INFO, the time of a PING, keys in batches |
 //! | `dashboard` | pictures on a terminal |
 //! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
+//! | `archive` | `mantissa archive` |
 //! | `aof_files` | which files an append-only file consists of |
 //! | `upgrade` | `mantissa upgrade` |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
 mod aof_files;
+mod archive;
 mod benchmark;
 mod check;
 mod connection;
@@ -52,6 +54,7 @@ mod upgrade;
 mod uri;
 mod usage;
 
+pub use archive::run as archive;
 pub use benchmark::run as benchmark;
 pub use check::check;
 pub use manual::{completions, manual};

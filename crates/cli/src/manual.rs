@@ -11,6 +11,7 @@ use clap::{Arg, Command, CommandFactory, Parser, ValueEnum};
 use clap_complete::Shell;
 use mantissa_config::reference::{self, roff};
 
+use crate::archive::ArchiveOptions;
 use crate::benchmark::CommandLine as BenchmarkOptions;
 use crate::check::CheckOptions;
 use crate::options::Options;
@@ -61,6 +62,7 @@ fn program() -> Command {
         .subcommand(named(ImportOptions::command(), "import"))
         .subcommand(named(ExportOptions::command(), "export"))
         .subcommand(named(CheckOptions::command(), "check"))
+        .subcommand(named(ArchiveOptions::command(), "archive"))
         .subcommand(named(UpgradeOptions::command(), "upgrade"))
         .subcommand(named(CompletionOptions::command(), "completions"))
         .subcommand(named(ManualOptions::command(), "manual"))

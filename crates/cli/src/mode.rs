@@ -10,6 +10,8 @@ mod sizes;
 mod spectrum;
 mod stat;
 
+pub(crate) use self::dump::receive;
+
 use std::io::{self, IsTerminal};
 
 use crate::options::Mode;

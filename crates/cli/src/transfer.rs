@@ -107,6 +107,33 @@ pub(crate) fn save(source: &Target, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Writes all data of a server as a dump.
+pub(crate) fn write_dump(source: &Target, out: &mut dyn io::Write) -> io::Result<()> {
+    let options = ExportOptions::for_dump(Path::new("-")).map_err(io::Error::other)?;
+    let tally = dump::write(&options, source, out, false)?;
+    tally.first_error.map_or(Ok(()), |error| Err(io::Error::other(error)))
+}
+
+/// Stores a dump of about `bytes` bytes in a server, and says what was done; whether nothing failed.
+pub(crate) fn restore(
+    dump: impl io::Read,
+    bytes: u64,
+    target: &Target,
+    options: &ImportOptions,
+) -> io::Result<bool> {
+    let start = Instant::now();
+    let bar = progress(bytes, "bytes");
+    let stored = dump::store(options, dump, None, target, None, &bar)?;
+    bar.finish_and_clear();
+    match stored.damage {
+        None => Ok(report("restored", &stored.tally, start.elapsed())),
+        Some(error) => {
+            let text = format!("{error} ({} keys before that are stored)", stored.tally.stored);
+            Err(io::Error::new(io::ErrorKind::InvalidData, text))
+        }
+    }
+}
+
 fn parse<T: Parser>(args: impl Iterator<Item = OsString>) -> Result<T, ExitCode> {
     let args: Vec<OsString> = args.collect();
     T::try_parse_from(&args).map_err(|error| usage::explain::<T>(&args, &error))

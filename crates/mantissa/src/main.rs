@@ -21,6 +21,7 @@ Usage:
   mantissa export [OPTIONS] FILE                          Write a server's data to a file
   mantissa check rdb FILE [--json] [--top N]              Look through a dump
   mantissa check aof PATH [--fix] [--yes]                 Look through an append-only file, repair its end
+  mantissa archive COMMAND ARCHIVE [...]                  Keep snapshots, each byte of equal data once
   mantissa upgrade [--binary PATH] [-- --DIRECTIVE VALUE] Have a running server go on as another process
   mantissa completions SHELL                              Print completions for bash, zsh or fish
   mantissa manual FOLDER                                  Write man pages
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Some("import") => mantissa_cli::import(std::iter::once(subcommand).chain(rest)),
         Some("export") => mantissa_cli::export(std::iter::once(subcommand).chain(rest)),
         Some("check") => mantissa_cli::check(std::iter::once(subcommand).chain(rest)),
+        Some("archive") => mantissa_cli::archive(std::iter::once(subcommand).chain(rest)),
         Some("upgrade") => mantissa_cli::upgrade(std::iter::once(subcommand).chain(rest)),
         Some("completions") => mantissa_cli::completions(std::iter::once(subcommand).chain(rest)),
         Some("manual") => mantissa_cli::manual(std::iter::once(subcommand).chain(rest)),

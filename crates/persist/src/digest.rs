@@ -23,6 +23,7 @@ use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::Element;
 use mantissa_store::{Entry, LockedShards};
 use sha1::{Digest as _, Sha1};
+use std::collections::BTreeMap;
 
 /// The digest of nothing.
 const EMPTY: [u8; 20] = [0; 20];
@@ -83,6 +84,32 @@ pub fn digest_keyspace(shards: &mut LockedShards<'_>) -> [u8; 20] {
         }
     }
     total.0
+}
+
+/// The digest of a keyspace whose keys come one by one, in any order.
+#[derive(Default)]
+pub struct RunningDigest(BTreeMap<usize, [u8; 20]>);
+
+impl RunningDigest {
+    /// Takes a key of a database.
+    pub fn add(&mut self, database: usize, entry: &Entry) {
+        let mut digest = Mixer::new();
+        digest.mix(entry.key());
+        value(&mut digest, entry);
+        let mut sum = Mixer(*self.0.entry(database).or_insert(EMPTY));
+        sum.add_digest(&digest);
+        self.0.insert(database, sum.0);
+    }
+
+    /// What [`digest_keyspace`] says of all of them.
+    pub fn value(&self) -> [u8; 20] {
+        let mut total = Mixer::new();
+        for (database, sum) in &self.0 {
+            total.mix(&(*database as u32).to_be_bytes());
+            total.0.iter_mut().zip(sum).for_each(|(mine, theirs)| *mine ^= theirs);
+        }
+        total.0
+    }
 }
 
 /// The digest of a key's value and of whether it expires.

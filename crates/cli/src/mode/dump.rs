@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::session::Session;
+use crate::target::Target;
 use crate::transfer;
 
 /// How many bytes end a dump whose size is not known beforehand; they are announced before it.
@@ -28,37 +29,24 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
     let connection = session.connection()?;
     connection.send(&["SYNC"])?;
     let mut source = connection.raw_reader();
-    let header = match read_header(&mut source) {
+    let extent = match Extent::announced(&mut source) {
         Err(error) if error.kind() == io::ErrorKind::Other && !functions_only => {
             eprintln!("SYNC was refused ({error}): the keys are read one by one, as `mantissa export` does");
             transfer::save(&login.borrow(), path)?;
             eprintln!("Transfer finished with success");
             return Ok(true);
         }
-        header => header?,
+        extent => extent?,
     };
-    let (size, mark) = match header.strip_prefix("EOF:") {
-        Some(mark) => (None, mark.as_bytes().to_vec()),
-        None => {
-            let size = header.parse().map_err(|_| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("'{header}' is not the size of a dump"))
-            })?;
-            (Some(size), Vec::new())
-        }
+    let shown = match &extent {
+        Extent::Size(size) => format!("{size} bytes"),
+        Extent::Mark(_) => "bytes of bulk transfer until EOF marker".to_owned(),
     };
-    let shown = size
-        .map_or("bytes of bulk transfer until EOF marker".to_owned(), |size: u64| format!("{size} bytes"));
     let to_output = path == Path::new("-");
     let mut file: Box<dyn Write> =
         if to_output { Box::new(io::stdout().lock()) } else { Box::new(File::create(path)?) };
     eprintln!("SYNC sent to master, writing {shown} to '{}'", path.display());
-    let written = match size {
-        Some(size) => io::copy(&mut (&mut source).take(size), &mut file)?,
-        None => copy_until(&mut source, &mark, &mut file)?,
-    };
-    if size.is_some_and(|size| written < size) {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended before the dump did"));
-    }
+    let written = extent.copy(&mut source, &mut file)?;
     file.flush()?;
     drop(file);
     if !to_output {
@@ -66,6 +54,61 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
     }
     eprintln!("Transfer finished with success after {written} bytes");
     Ok(true)
+}
+
+/// Writes a dump of all that a server holds, of one instant if the server has replicas.
+pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
+    let mut connection = Target { database: 0, ..target.clone() }.open()?;
+    for (name, value) in [("capa", "eof"), ("rdb-only", "1")] {
+        // A server that does not know them is asked all the same.
+        connection.ask(&["REPLCONF", name, value])?;
+    }
+    connection.send(&["SYNC"])?;
+    let mut source = connection.raw_reader();
+    match Extent::announced(&mut source) {
+        Err(error) if error.kind() == io::ErrorKind::Other => {
+            eprintln!("SYNC was refused ({error}): the keys are read one by one, as `mantissa export` does");
+            transfer::write_dump(target, out)?;
+        }
+        extent => {
+            extent?.copy(&mut source, out)?;
+        }
+    }
+    out.flush()
+}
+
+/// How far a dump goes that is being received.
+enum Extent {
+    /// So many bytes.
+    Size(u64),
+    /// Up to these bytes.
+    Mark(Vec<u8>),
+}
+
+impl Extent {
+    fn announced(source: &mut impl Read) -> io::Result<Extent> {
+        let header = read_header(source)?;
+        if let Some(mark) = header.strip_prefix("EOF:") {
+            return Ok(Extent::Mark(mark.as_bytes().to_vec()));
+        }
+        header.parse().map(Extent::Size).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("'{header}' is not the size of a dump"))
+        })
+    }
+
+    /// Copies the dump; how many bytes it has.
+    fn copy(&self, source: &mut impl Read, out: &mut dyn Write) -> io::Result<u64> {
+        let size = match self {
+            Extent::Size(size) => *size,
+            Extent::Mark(mark) => return copy_until(source, mark, out),
+        };
+        let written = io::copy(&mut source.take(size), out)?;
+        if written < size {
+            let text = "the connection ended before the dump did";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        Ok(written)
+    }
 }
 
 /// The line that announces the dump, without `$`. Empty lines before it keep the connection alive.

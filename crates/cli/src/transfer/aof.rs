@@ -150,7 +150,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
         let bytes = file.length()?;
         let before = bar.position();
         let reason = if has_preamble(&FileSystem, &part.path)? {
-            let stored = dump::store(options, file, bytes, &target, Some(&mut replay.postponed), &bar)?;
+            let stored = dump::store(options, file, Some(bytes), &target, Some(&mut replay.postponed), &bar)?;
             keys.add(stored.tally);
             match stored.damage {
                 Some(damage) => Some(damage.to_string()),

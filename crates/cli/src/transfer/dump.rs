@@ -73,7 +73,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     let file = File::open(path).map_err(named)?;
     let total = file.metadata()?.len();
     let bar = progress(total, "bytes");
-    let Stored { tally, damage, .. } = store(options, file, total, target, None, &bar)?;
+    let Stored { tally, damage, .. } = store(options, file, Some(total), target, None, &bar)?;
     bar.finish_and_clear();
     match damage {
         None => Ok(tally),
@@ -97,11 +97,12 @@ pub(crate) struct Stored<R> {
     pub(crate) rest: (Vec<u8>, R),
 }
 
-/// Stores what a dump holds that `input` begins with. With `postponed`, keys are stored that have expired.
+/// Stores what a dump holds that `input` begins with, which has `total` bytes if that is known. With
+/// `postponed`, keys are stored that have expired.
 pub(crate) fn store<R: Read>(
     options: &ImportOptions,
     input: R,
-    total: u64,
+    total: Option<u64>,
     target: &Target,
     postponed: Option<&mut Postponed>,
     bar: &ProgressBar,
@@ -114,7 +115,7 @@ pub(crate) fn store<R: Read>(
         skip_modules: true,
         ..LoadOptions::default()
     };
-    let mut loader = Loader::new(input, Some(total), load_options);
+    let mut loader = Loader::new(input, total, load_options);
     let before = bar.position();
     loader.on_progress(move |offset| bar.set_position(before + offset));
     let mut feeder = Feeder {
@@ -160,7 +161,8 @@ pub(crate) fn export_file(
     Ok(tally)
 }
 
-fn write(
+/// Writes a server's data as a dump.
+pub(crate) fn write(
     options: &ExportOptions,
     source: &Target,
     out: &mut dyn Write,

@@ -114,6 +114,12 @@ pub(crate) struct ImportOptions {
 }
 
 impl ImportOptions {
+    /// Those of an import of a dump that comes from elsewhere.
+    pub(crate) fn for_dump(replace: bool) -> Result<ImportOptions, clap::Error> {
+        let words = ["import", "--format=rdb", "-"];
+        ImportOptions::try_parse_from(words.into_iter().chain(replace.then_some("--replace")))
+    }
+
     /// The server that takes the data.
     pub(crate) fn target(&self) -> Result<Target, String> {
         self.place.target()

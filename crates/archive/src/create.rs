@@ -1,0 +1,261 @@
+//! Making a snapshot: a dump is read, its records are sorted, cut, named, and stored where they are new.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read};
+use std::path::Path;
+
+use mantissa_persist::digest::RunningDigest;
+use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
+use mantissa_persist::write::{Encoder, WriteOptions};
+
+use crate::chunker::{Cuts, Gear};
+use crate::keys::ChunkName;
+use crate::manifest::{Facts, Manifest};
+use crate::order::{sorted, string_size};
+use crate::pack::{Index, PackWriter, pack_name};
+use crate::repository::{Archive, Snapshot};
+use crate::sort::{FUNCTION, Sorter, key_head};
+use crate::store::Store;
+use crate::wire::{damaged, put_bytes, put_number};
+
+/// Bodies of records above this are cut by their contents.
+const LARGE_BYTES: usize = 64 << 10;
+/// Bytes before the value where a key expires.
+const EXPIRY_BYTES: usize = 9;
+
+/// What a snapshot is made of.
+pub struct Origin<'a> {
+    /// What is said of it.
+    pub source: &'a str,
+    /// What the user calls it.
+    pub tag: &'a str,
+    /// The present, as unix time in milliseconds.
+    pub now_ms: u64,
+    /// The length of the dump in bytes, if known.
+    pub bytes: Option<u64>,
+    /// Where temporary files go.
+    pub folder: &'a Path,
+}
+
+/// Takes what a dump holds to the sorter.
+struct Collector {
+    sorter: Sorter,
+    encoder: Encoder<'static>,
+    record: Vec<u8>,
+    body: Vec<u8>,
+    digest: RunningDigest,
+    databases: BTreeMap<u32, (u64, u64)>,
+    functions: u64,
+    /// Bytes of records.
+    bytes: u64,
+}
+
+impl LoadTarget for Collector {
+    fn select(&mut self, _database: usize) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
+        let database = u32::try_from(record.database).map_err(|error| error.to_string())?;
+        let (at, expiry) = (record.database, record.expiry);
+        let entry = record.into_entry(0);
+        self.digest.add(at, &entry);
+        self.record.clear();
+        self.encoder.entry(&entry, &mut self.record);
+        // The record without the key: an expiry, the form, the value.
+        let form_at = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
+        let value_at = self.record.get(form_at + 1..).and_then(string_size).map(|size| form_at + 1 + size);
+        let (Some(form), Some(value)) =
+            (self.record.get(form_at), value_at.and_then(|value_at| self.record.get(value_at..)))
+        else {
+            return Err("a value could not be written".to_owned());
+        };
+        self.body.clear();
+        self.body.push(u8::from(expiry.is_some()));
+        expiry.inspect(|at_ms| self.body.extend_from_slice(&at_ms.to_le_bytes()));
+        self.body.push(*form);
+        match sorted(*form, value) {
+            Some(value) => self.body.extend_from_slice(&value),
+            None => self.body.extend_from_slice(value),
+        }
+        let counts = self.databases.entry(database).or_default();
+        counts.0 += 1;
+        counts.1 += u64::from(expiry.is_some());
+        self.bytes += (entry.key().len() + self.body.len()) as u64;
+        self.sorter.add(&key_head(database, entry.key()), &self.body).map_err(|error| error.to_string())
+    }
+
+    fn function(&mut self, source: &[u8]) -> Result<(), String> {
+        let number = self.functions.to_be_bytes();
+        self.functions += 1;
+        let head = [&[FUNCTION][..], &number].concat();
+        self.sorter.add(&head, source).map_err(|error| error.to_string())
+    }
+}
+
+/// Names chunks and stores those that are new.
+struct Chunks<'a, S> {
+    archive: &'a Archive<S>,
+    /// For each chunk its pack and its number there.
+    known: HashMap<ChunkName, (u32, u32)>,
+    packs: Vec<ChunkName>,
+    writer: PackWriter<'a>,
+    in_pack: u32,
+    manifest: Manifest,
+}
+
+impl<'a, S: Store> Chunks<'a, S> {
+    fn new(archive: &'a Archive<S>, facts: Facts) -> io::Result<Self> {
+        let store = &archive.store;
+        let stored: HashMap<_, _> = store.list("packs")?.into_iter().collect();
+        let (mut known, mut packs) = (HashMap::new(), Vec::new());
+        for (text, _) in store.list("indexes")? {
+            let Some(name) = pack_name(&text) else { continue };
+            // What a damaged index says is stored anew.
+            let index = match Index::load(store, &archive.keys, &name) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
+                index => index?,
+            };
+            let bytes: u64 = index.blocks.iter().map(|block| block.stored_bytes).sum();
+            if stored.get(&text) != Some(&bytes) {
+                continue;
+            }
+            for (number, chunk) in index.chunks().enumerate() {
+                known.entry(chunk.name).or_insert((packs.len() as u32, number as u32));
+            }
+            packs.push(name);
+        }
+        let writer = PackWriter::new(store, &archive.keys)?;
+        let manifest = Manifest { facts, ..Manifest::default() };
+        Ok(Chunks { archive, known, packs, writer, in_pack: 0, manifest })
+    }
+
+    fn add(&mut self, bytes: &[u8], is_part: bool) -> io::Result<()> {
+        // A part that has the bytes of records is another chunk.
+        let name = self.archive.keys.chunk_name(bytes, is_part);
+        self.manifest.facts.bytes += bytes.len() as u64;
+        if let Some(&(pack, number)) = self.known.get(&name) {
+            self.manifest.push(pack, u64::from(number));
+            return Ok(());
+        }
+        let place = (self.packs.len() as u32, self.in_pack);
+        self.known.insert(name, place);
+        self.manifest.push(place.0, u64::from(place.1));
+        self.manifest.facts.new_bytes += bytes.len() as u64;
+        self.in_pack += 1;
+        if let Some(pack) = self.writer.add(name, bytes, is_part)? {
+            self.packs.push(pack);
+            self.in_pack = 0;
+        }
+        Ok(())
+    }
+
+    /// The manifest, with the packs that it needs only.
+    fn finish(mut self) -> io::Result<Manifest> {
+        self.packs.extend(self.writer.finish()?);
+        let mut manifest = self.manifest;
+        manifest.facts.stored_bytes = self.writer.bytes_put;
+        let mut numbers = HashMap::new();
+        for run in &mut manifest.runs {
+            let next = numbers.len() as u32;
+            let number = *numbers.entry(run.pack).or_insert(next);
+            if number == next {
+                manifest.packs.push(self.packs[run.pack as usize]);
+            }
+            run.pack = number;
+        }
+        Ok(manifest)
+    }
+}
+
+impl<S: Store> Archive<S> {
+    /// Makes a snapshot of the dump that `dump` yields. While it is being stored, `report` is told of bytes
+    /// done and bytes in all.
+    pub fn create(
+        &self,
+        dump: impl Read,
+        origin: &Origin<'_>,
+        report: &mut dyn FnMut(u64, u64),
+    ) -> io::Result<Snapshot> {
+        let _lock = self.store.lock()?;
+        let options = WriteOptions { compress: false, ..WriteOptions::default() };
+        let mut collector = Collector {
+            sorter: Sorter::new(origin.folder),
+            encoder: Encoder::new(options, None),
+            record: Vec::new(),
+            body: Vec::new(),
+            digest: RunningDigest::default(),
+            databases: BTreeMap::new(),
+            functions: 0,
+            bytes: 0,
+        };
+        let now_ms = i64::try_from(origin.now_ms).unwrap_or(i64::MAX);
+        let mut loader = Loader::new(dump, origin.bytes, LoadOptions { now_ms, ..LoadOptions::default() });
+        loader.load(&mut collector).map_err(|error| damaged(error.to_string()))?;
+        let databases = &collector.databases;
+        let facts = Facts {
+            created_ms: origin.now_ms,
+            source: origin.source.to_owned(),
+            tag: origin.tag.to_owned(),
+            keys: databases.values().map(|(keys, _)| keys).sum(),
+            functions: collector.functions,
+            databases: databases.iter().map(|(number, counts)| (*number, counts.0, counts.1)).collect(),
+            digest: collector.digest.value(),
+            ..Facts::default()
+        };
+        let mut cutter = Cutter {
+            cuts: Cuts::new(self.keys.seed()),
+            gear: Gear::new(self.keys.seed()),
+            chunk: Vec::new(),
+            chunks: Chunks::new(self, facts)?,
+        };
+        let (total, mut done) = (collector.bytes, 0);
+        collector.sorter.drain(|head, body| {
+            done += (head.len() + body.len()) as u64;
+            report(done.min(total), total);
+            cutter.add(head, body)
+        })?;
+        cutter.end_chunk()?;
+        self.put_manifest(cutter.chunks.finish()?)
+    }
+}
+
+/// Cuts records, which come in order, into chunks.
+struct Cutter<'a, S> {
+    cuts: Cuts,
+    gear: Gear,
+    chunk: Vec<u8>,
+    chunks: Chunks<'a, S>,
+}
+
+impl<S: Store> Cutter<'_, S> {
+    fn add(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let is_large = body.len() > LARGE_BYTES;
+        if self.cuts.before(head, head.len() + if is_large { 0 } else { body.len() }) {
+            self.end_chunk()?;
+        }
+        put_bytes(head, &mut self.chunk);
+        put_number((body.len() as u64) << 1 | u64::from(is_large), &mut self.chunk);
+        if !is_large {
+            self.chunk.extend_from_slice(body);
+            return Ok(());
+        }
+        self.end_chunk()?;
+        self.cuts.restart();
+        let mut rest = body;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(self.gear.cut(rest));
+            self.chunks.add(part, true)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn end_chunk(&mut self) -> io::Result<()> {
+        if !self.chunk.is_empty() {
+            self.chunks.add(&self.chunk, false)?;
+            self.chunk.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Removing snapshots that no rule keeps, and packs that no snapshot needs.
+//!
+//! Manifests go first: a process that is killed in between leaves packs that the next call removes. Packs
+//! of which less than half is needed are written anew without the rest (`repack`), which takes the key that
+//! reads. Nobody may be writing meanwhile, which the lock of the store sees to. Who reads a snapshot while it
+//! is removed or moved gets an error.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::pack::pack_object;
+use crate::repack::Sparse;
+use crate::repository::{Archive, Snapshot, civil};
+use crate::store::Store;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// The number of the period in which a day since 1970 is.
+type Period = fn(i64) -> i64;
+
+/// Which snapshots to keep: those that any of the rules keeps.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Retention {
+    /// So many of the newest.
+    pub last: usize,
+    /// The newest of a day (UTC), for so many days that have one.
+    pub daily: usize,
+    /// The newest of a week, which begins on Monday.
+    pub weekly: usize,
+    /// The newest of a month.
+    pub monthly: usize,
+}
+
+impl Retention {
+    /// Whether no rule keeps anything.
+    pub fn is_empty(&self) -> bool {
+        [self.last, self.daily, self.weekly, self.monthly] == [0; 4]
+    }
+
+    /// For each snapshot whether it is kept. They are in order, the oldest first.
+    fn keeps(&self, snapshots: &[Snapshot]) -> Vec<bool> {
+        let mut keeps = vec![false; snapshots.len()];
+        let newest = snapshots.len().saturating_sub(self.last);
+        keeps[newest..].fill(true);
+        let periods: [(usize, Period); 3] = [
+            (self.daily, |day| day),
+            // Day 0 was a Thursday.
+            (self.weekly, |day| (day + 3).div_euclid(7)),
+            (self.monthly, |day| {
+                let (year, month, _) = civil(day);
+                year * 12 + i64::from(month)
+            }),
+        ];
+        for (count, period_of) in periods {
+            let (mut left, mut last) = (count, None);
+            for (keep, snapshot) in keeps.iter_mut().zip(snapshots).rev() {
+                let period = period_of((snapshot.facts.created_ms / DAY_MS) as i64);
+                if last != Some(period) && left > 0 {
+                    (*keep, last) = (true, Some(period));
+                    left -= 1;
+                }
+            }
+        }
+        keeps
+    }
+}
+
+/// What was removed, or would be.
+#[derive(Clone, Default, Debug)]
+pub struct Pruned {
+    /// Snapshots, by name.
+    pub snapshots: Vec<String>,
+    /// The number of snapshots that stay.
+    pub kept: usize,
+    /// The number of packs that were removed.
+    pub packs: usize,
+    /// The number of packs of which what is needed was written to others.
+    pub rewritten: usize,
+    /// What was removed, in bytes, less what was written.
+    pub bytes: u64,
+}
+
+impl<S: Store> Archive<S> {
+    /// Removes the snapshots that `retention` does not keep, if it keeps any, and what no snapshot needs.
+    /// Without `is_real` only says what it would remove; rewriting packs may free more.
+    pub fn prune(&self, retention: &Retention, is_real: bool) -> io::Result<Pruned> {
+        let _lock = self.store.lock()?;
+        let stored = self.stored_bytes()?;
+        // An error here ends it: what a snapshot that can not be read needs is not known.
+        let mut snapshots = self.snapshots()?;
+        let mut pruned = Pruned::default();
+        let mut doomed = Vec::new();
+        // One that is there twice was being moved to other packs.
+        snapshots.dedup_by(|next, last| {
+            let is_same = next.facts == last.facts;
+            if is_same {
+                doomed.push(next.clone());
+            }
+            is_same
+        });
+        if !retention.is_empty() {
+            let keeps = retention.keeps(&snapshots);
+            let (kept, others): (Vec<_>, Vec<_>) =
+                snapshots.into_iter().zip(keeps).partition(|(_, keep)| *keep);
+            snapshots = kept.into_iter().map(|(snapshot, _)| snapshot).collect();
+            pruned.snapshots = others.iter().map(|(snapshot, _)| snapshot.name.clone()).collect();
+            doomed.extend(others.into_iter().map(|(snapshot, _)| snapshot));
+        }
+        pruned.kept = snapshots.len();
+        if is_real {
+            doomed.iter().try_for_each(|snapshot| self.delete_manifest(snapshot))?;
+        }
+        if self.keys.can_read() {
+            let sparse = Sparse::find(self, &snapshots)?;
+            pruned.rewritten = sparse.len();
+            if is_real {
+                snapshots = sparse.rewrite(self, snapshots)?;
+            }
+        }
+        let unneeded = self.remove_unneeded(&snapshots, &mut pruned, is_real)?;
+        if is_real {
+            self.store.remove_leftovers()?;
+        }
+        pruned.bytes = if is_real { stored.saturating_sub(self.stored_bytes()?) } else { unneeded };
+        Ok(pruned)
+    }
+
+    /// What packs and indexes take, in bytes.
+    fn stored_bytes(&self) -> io::Result<u64> {
+        let all = [self.store.list("packs")?, self.store.list("indexes")?].concat();
+        Ok(all.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// Removes packs that no snapshot needs. Returns their bytes.
+    fn remove_unneeded(&self, snapshots: &[Snapshot], pruned: &mut Pruned, is_real: bool) -> io::Result<u64> {
+        let needed: HashSet<_> =
+            snapshots.iter().flat_map(|snapshot| &snapshot.manifest.packs).map(pack_object).collect();
+        let mut sum = 0;
+        // A pack without an index is not used for new snapshots, so indexes go first.
+        for folder in ["indexes", "packs"] {
+            for (name, bytes) in self.store.list(folder)? {
+                if needed.contains(&format!("packs/{name}")) {
+                    continue;
+                }
+                pruned.packs += usize::from(folder == "packs");
+                sum += bytes;
+                if is_real {
+                    self.store.delete(&format!("{folder}/{name}"))?;
+                }
+            }
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Facts, Manifest};
+
+    fn kept(retention: Retention, days: &[u64]) -> Vec<u64> {
+        let snapshot = |day: &u64| Snapshot {
+            name: String::new(),
+            facts: Facts { created_ms: day * DAY_MS / 10, ..Facts::default() },
+            manifest: Manifest::default(),
+        };
+        let snapshots: Vec<_> = days.iter().map(snapshot).collect();
+        let keeps = retention.keeps(&snapshots);
+        days.iter().zip(keeps).filter(|(_, keep)| *keep).map(|(day, _)| *day).collect()
+    }
+
+    #[test]
+    fn rules_keep_the_newest_of_each_period() {
+        // Tenths of days; day 0 is Thursday, 1970-01-01, day 4 a Monday, day 31 the first of February.
+        let all = [0, 5, 11, 39, 40, 41, 108, 309, 310, 315];
+        let none = Retention::default();
+        assert_eq!(kept(Retention { last: 2, ..none }, &all), [310, 315]);
+        assert_eq!(kept(Retention { daily: 3, ..none }, &all), [108, 309, 315]);
+        assert_eq!(kept(Retention { weekly: 3, ..none }, &all), [39, 108, 315]);
+        assert_eq!(kept(Retention { monthly: 9, ..none }, &all), [309, 315]);
+        assert_eq!(kept(Retention { last: 1, daily: 9, ..none }, &all), [5, 11, 39, 41, 108, 309, 315]);
+        assert_eq!(kept(none, &all), [0; 0]);
+        assert_eq!(kept(Retention { last: 99, ..none }, &[]), [0; 0]);
+    }
+}

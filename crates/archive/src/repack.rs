@@ -1,0 +1,128 @@
+//! Packs of which little is needed still: what is needed goes into new packs, and manifests say so.
+//!
+//! New packs come first, then for each snapshot the new manifest, then the old one goes. So a process that is
+//! killed in between leaves each snapshot once or twice, with the same facts; the next call removes the
+//! second one, and then the packs that nobody needs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use crate::manifest::Manifest;
+use crate::pack::{Index, PackName, PackReader, PackWriter};
+use crate::repository::{Archive, Snapshot};
+use crate::store::Store;
+
+/// Which chunks of a pack are needed, by number.
+type Needed = Vec<bool>;
+
+/// Where a chunk of an old pack is in the new ones: the number of the pack, that of the chunk.
+type Places = HashMap<(PackName, u64), (usize, u64)>;
+
+/// Packs of which less than half is needed, with what is needed of them.
+pub(crate) struct Sparse(BTreeMap<PackName, Needed>);
+
+impl Sparse {
+    /// Looks for them. Packs whose index can not be read are left as they are.
+    pub fn find<S: Store>(archive: &Archive<S>, snapshots: &[Snapshot]) -> io::Result<Self> {
+        let mut needed: BTreeMap<PackName, Vec<(u64, u64)>> = BTreeMap::new();
+        for manifest in snapshots.iter().map(|snapshot| &snapshot.manifest) {
+            for run in &manifest.runs {
+                let runs = needed.entry(manifest.packs[run.pack as usize]).or_default();
+                runs.push((run.first, run.count));
+            }
+        }
+        let mut sparse = BTreeMap::new();
+        for (name, runs) in needed {
+            let index = match Index::load(&archive.store, &archive.keys, &name) {
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) =>
+                {
+                    continue;
+                }
+                index => index?,
+            };
+            let sizes: Vec<_> = index.chunks().map(|chunk| u64::from(chunk.bytes)).collect();
+            let mut is_needed = vec![false; sizes.len()];
+            for (first, count) in runs {
+                let last = is_needed.len() as u64;
+                is_needed[first.min(last) as usize..(first + count).min(last) as usize].fill(true);
+            }
+            let used: u64 =
+                sizes.iter().zip(&is_needed).filter(|(_, needed)| **needed).map(|(size, _)| size).sum();
+            if used < sizes.iter().sum::<u64>() / 2 {
+                sparse.insert(name, is_needed);
+            }
+        }
+        Ok(Sparse(sparse))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Writes new packs and manifests. Returns the snapshots as they are now.
+    pub fn rewrite<S: Store>(
+        &self,
+        archive: &Archive<S>,
+        snapshots: Vec<Snapshot>,
+    ) -> io::Result<Vec<Snapshot>> {
+        if self.0.is_empty() {
+            return Ok(snapshots);
+        }
+        let (packs, places) = self.copy(archive)?;
+        let rewritten = snapshots.into_iter().map(|snapshot| {
+            if !snapshot.manifest.packs.iter().any(|name| self.0.contains_key(name)) {
+                return Ok(snapshot);
+            }
+            let new = archive.put_manifest(moved(&snapshot.manifest, &packs, &places))?;
+            archive.delete_manifest(&snapshot)?;
+            Ok(new)
+        });
+        rewritten.collect()
+    }
+
+    /// Copies what is needed into new packs. Returns their names.
+    fn copy<S: Store>(&self, archive: &Archive<S>) -> io::Result<(Vec<PackName>, Places)> {
+        let names: Vec<_> = self.0.keys().copied().collect();
+        let mut reader = PackReader::open(&archive.store, &archive.keys, &names)?;
+        let mut writer = PackWriter::new(&archive.store, &archive.keys)?;
+        let (mut packs, mut places, mut in_pack) = (Vec::new(), Places::new(), 0);
+        for (number, (name, needed)) in self.0.iter().enumerate() {
+            let needed = needed.iter().enumerate().filter(|(_, needed)| **needed);
+            for (chunk, _) in needed {
+                let chunk = chunk as u64;
+                let (bytes, entry) = (reader.read(number, chunk)?, reader.entry(number, chunk)?);
+                places.insert((*name, chunk), (packs.len(), in_pack));
+                in_pack += 1;
+                if let Some(pack) = writer.add(entry.name, &bytes, entry.is_part)? {
+                    packs.push(pack);
+                    in_pack = 0;
+                }
+            }
+        }
+        packs.extend(writer.finish()?);
+        Ok((packs, places))
+    }
+}
+
+/// The same snapshot with chunks at other places.
+fn moved(old: &Manifest, packs: &[PackName], places: &Places) -> Manifest {
+    let mut new = Manifest { facts: old.facts.clone(), ..Manifest::default() };
+    new.facts.chunks = 0;
+    let mut numbers: HashMap<PackName, u32> = HashMap::new();
+    for run in &old.runs {
+        let name = old.packs[run.pack as usize];
+        for chunk in run.first..run.first + run.count {
+            let (name, chunk) = match places.get(&(name, chunk)) {
+                Some((pack, chunk)) => (packs[*pack], *chunk),
+                None => (name, chunk),
+            };
+            let number = *numbers.entry(name).or_insert_with(|| {
+                new.packs.push(name);
+                new.packs.len() as u32 - 1
+            });
+            new.push(number, chunk);
+        }
+    }
+    new
+}

@@ -1,0 +1,324 @@
+//! `mantissa archive`: snapshots of servers in a folder, equal data stored once.
+//!
+//! Files that it writes appear when they are whole. Progress is shown on terminals only.
+
+mod options;
+mod show;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, PipeWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use mantissa_archive::{Archive, Folder, KeyFile, Origin, Snapshot};
+
+use self::options::{Create, Export, Init, List, Place, Prune, Restore, Show, Verify, What};
+use crate::mode;
+use crate::target::Target;
+use crate::transfer::{self, ImportOptions};
+use crate::usage;
+
+pub(crate) use self::options::ArchiveOptions;
+
+/// How often the progress is drawn anew.
+const DRAW_INTERVAL: Duration = Duration::from_millis(200);
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Runs it with these arguments, of which the first is the name it was called by.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.collect();
+    let options = match ArchiveOptions::try_parse_from(&args) {
+        Ok(options) => options,
+        Err(error) => return usage::explain::<ArchiveOptions>(&args, &error),
+    };
+    let done = match options.what {
+        What::Init(options) => init(&options),
+        What::Create(options) => create(&options),
+        What::List(options) => list(&options),
+        What::Show(options) => show(&options),
+        What::Restore(options) => restore(&options),
+        What::Verify(options) => verify(&options),
+        What::Prune(options) => prune(&options),
+        What::Export(options) => export(&options),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Place {
+    fn open(&self) -> io::Result<Archive<Folder>> {
+        let key = match &self.key_file {
+            None => None,
+            Some(path) => {
+                let text = fs::read_to_string(path).map_err(|error| named(path, error))?;
+                Some(KeyFile::parse(&text).map_err(|error| named(path, error))?)
+            }
+        };
+        Archive::open(Folder::new(&self.archive), key.as_ref())
+    }
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn init(options: &Init) -> io::Result<bool> {
+    let folder = Folder::new(&options.archive);
+    let Some(path) = &options.new_key_file else {
+        Archive::init(folder, None)?;
+        println!("made the archive {}", options.archive.display());
+        return Ok(true);
+    };
+    let key = KeyFile::generate()?;
+    write_secret(path, &key)?;
+    if let Some(path) = &options.new_write_key_file {
+        write_secret(path, &key.without_read())?;
+    }
+    Archive::init(folder, Some(&key))?;
+    println!("made the archive {}, encrypted", options.archive.display());
+    println!("keep {} safe: without it nothing can be read", path.display());
+    Ok(true)
+}
+
+/// Writes keys to a new file that nobody else can read.
+fn write_secret(path: &Path, key: &KeyFile) -> io::Result<()> {
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| {
+        file.write_all(key.to_text().as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| named(path, error))
+}
+
+fn create(options: &Create) -> io::Result<bool> {
+    let archive = options.place.open()?;
+    let scratch = Folder::new(&options.place.archive).scratch()?;
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let make = |dump: &mut dyn Read, source: &str, bytes: Option<u64>| {
+        let origin = Origin { source, tag: &options.tag, now_ms, bytes, folder: &scratch };
+        let bar = bar("reading", bytes.unwrap_or(0));
+        let mut is_reading = true;
+        let made = archive.create(bar.wrap_read(dump), &origin, &mut |done, total| {
+            if is_reading {
+                is_reading = false;
+                restart(&bar, "storing", total);
+            }
+            bar.set_position(done);
+        });
+        bar.finish_and_clear();
+        made
+    };
+    let snapshot = match &options.source {
+        None => {
+            let target = options.target.target().map_err(io::Error::other)?;
+            of_server(&target, |dump| make(dump, &target.address.plain(), None))?
+        }
+        Some(path) if path == Path::new("-") => make(&mut io::stdin().lock(), "standard input", None)?,
+        Some(path) => {
+            let file = File::open(path).map_err(|error| named(path, error))?;
+            let bytes = file.metadata()?;
+            let bytes = bytes.is_file().then_some(bytes.len());
+            make(&mut &file, &path.to_string_lossy(), bytes).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => named(path, error),
+                _ => error,
+            })?
+        }
+    };
+    let facts = &snapshot.facts;
+    let [all, new, stored] = [facts.bytes, facts.new_bytes, facts.stored_bytes].map(show::size);
+    let keys = HumanCount(facts.keys);
+    println!("{}: {keys} keys, {all}, of which {new} are new and take {stored}", snapshot.name);
+    Ok(true)
+}
+
+/// Calls `make` with a dump of a server, while it comes.
+fn of_server(
+    target: &Target,
+    make: impl FnOnce(&mut dyn Read) -> io::Result<Snapshot>,
+) -> io::Result<Snapshot> {
+    let (mut reader, writer): (_, PipeWriter) = io::pipe()?;
+    thread::scope(|scope| {
+        let receiving =
+            scope.spawn(move || mode::receive(target, &mut BufWriter::with_capacity(BUFFER_BYTES, writer)));
+        let made = make(&mut reader);
+        // Whoever still writes learns that nobody reads.
+        drop(reader);
+        let received = receiving.join().map_err(|_| io::Error::other("receiving the dump failed"))?;
+        match (made, received) {
+            (Ok(snapshot), _) => Ok(snapshot),
+            (Err(error), Err(reason)) if reason.kind() == io::ErrorKind::BrokenPipe => Err(error),
+            (Err(_), Err(reason)) => Err(reason),
+            (Err(error), Ok(())) => Err(error),
+        }
+    })
+}
+
+fn list(options: &List) -> io::Result<bool> {
+    let (mut out, mut is_whole) = (String::new(), true);
+    let snapshots = options.place.open()?.each_snapshot()?;
+    if !options.json && !snapshots.is_empty() {
+        out += &format!("{}\n", show::HEADING);
+    }
+    for (name, snapshot) in snapshots {
+        match snapshot {
+            Ok(snapshot) if options.json => out += &format!("{}\n", show::object(&snapshot)),
+            Ok(snapshot) => out += &format!("{}\n", show::line(&snapshot)),
+            Err(error) => {
+                is_whole = false;
+                eprintln!("{name}: {error}");
+            }
+        }
+    }
+    print!("{out}");
+    Ok(is_whole)
+}
+
+fn show(options: &Show) -> io::Result<bool> {
+    let snapshot = options.place.open()?.find(&options.snapshot)?;
+    if options.json {
+        println!("{}", show::object(&snapshot));
+    } else {
+        println!("{}", show::page(&snapshot));
+    }
+    Ok(true)
+}
+
+fn restore(options: &Restore) -> io::Result<bool> {
+    let archive = options.place.open()?;
+    let snapshot = archive.find(&options.snapshot)?;
+    let (selection, bytes) = (options.selection(), snapshot.facts.bytes);
+    let Some(path) = &options.file else {
+        let target = options.target.target().map_err(io::Error::other)?;
+        let import = ImportOptions::for_dump(options.replace).map_err(io::Error::other)?;
+        let expected = if selection.is_all() { bytes } else { 0 };
+        let store = |dump| transfer::restore(dump, expected, &target, &import);
+        return Ok(archive.read(&snapshot, &selection, &mut |_| {}, store)?.1);
+    };
+    let bar = bar("restoring", bytes);
+    let restored = write_file(path, |out| {
+        archive.restore(&snapshot, &selection, out, &mut |done| bar.set_position(done))
+    })?;
+    bar.finish_and_clear();
+    tell_written(path, restored.keys);
+    Ok(true)
+}
+
+fn export(options: &Export) -> io::Result<bool> {
+    let archive = options.place.open()?;
+    let snapshot = archive.find(&options.snapshot)?;
+    let bar = bar("exporting", snapshot.facts.bytes);
+    let exported =
+        write_file(&options.file, |out| archive.export(&snapshot, out, &mut |done| bar.set_position(done)))?;
+    bar.finish_and_clear();
+    tell_written(&options.file, exported.keys);
+    Ok(true)
+}
+
+fn tell_written(path: &Path, keys: u64) {
+    if path != Path::new("-") {
+        println!("wrote {} keys to {}", HumanCount(keys), path.display());
+    }
+}
+
+/// Has `write` write a file, which appears when it is whole, or standard output for `-`.
+fn write_file<T>(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>) -> io::Result<T> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
+        let written = write(&mut out)?;
+        out.flush()?;
+        return Ok(written);
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = Path::new(&beside);
+    let file = File::create(beside).map_err(|error| named(beside, error))?;
+    let written = (|| {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, &file);
+        let written = write(&mut out)?;
+        out.flush()?;
+        file.sync_all()?;
+        fs::rename(beside, path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(written)
+    })();
+    if written.is_err() {
+        // The error that matters is the one that led here.
+        let _ = fs::remove_file(beside);
+    }
+    written
+}
+
+fn verify(options: &Verify) -> io::Result<bool> {
+    let archive = options.place.open()?;
+    let snapshots = if options.snapshots.is_empty() {
+        archive.each_snapshot()?
+    } else {
+        options.snapshots.iter().map(|name| (name.clone(), archive.find(name))).collect()
+    };
+    let mut is_whole = true;
+    for (name, snapshot) in snapshots {
+        let checked = snapshot.and_then(|snapshot| {
+            let bar = bar("verifying", snapshot.facts.bytes);
+            let checked = archive.verify(&snapshot, &mut |done| bar.set_position(done));
+            bar.finish_and_clear();
+            checked.map(|checked| (snapshot.name, checked))
+        });
+        match checked {
+            Ok((name, checked)) => println!("{name}: {} keys are right", HumanCount(checked.keys)),
+            Err(error) => {
+                is_whole = false;
+                eprintln!("{name}: {error}");
+            }
+        }
+    }
+    Ok(is_whole)
+}
+
+fn prune(options: &Prune) -> io::Result<bool> {
+    let pruned = options.place.open()?.prune(&options.retention(), !options.dry_run)?;
+    let removed = if options.dry_run { "would remove" } else { "removed" };
+    for name in &pruned.snapshots {
+        println!("{removed} {name}");
+    }
+    let (snapshots, packs) = (pruned.snapshots.len(), pruned.packs);
+    let (bytes, kept) = (show::size(pruned.bytes), pruned.kept);
+    println!("{removed} {snapshots} snapshots and {packs} packs, which frees {bytes}; {kept} snapshots stay");
+    if pruned.rewritten > 0 {
+        let moved = if options.dry_run { "would be" } else { "was" };
+        println!("what was needed of {} packs {moved} written to others", pruned.rewritten);
+    }
+    Ok(true)
+}
+
+/// A bar on standard error, shown on terminals only.
+fn bar(what: &'static str, bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::new(0).with_message(what);
+    restart(&bar, what, bytes);
+    bar.enable_steady_tick(DRAW_INTERVAL);
+    bar
+}
+
+/// Begins a bar anew. No number of bytes means that nobody knows.
+fn restart(bar: &ProgressBar, what: &'static str, bytes: u64) {
+    let known = "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
+    let unknown = "{msg} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}";
+    bar.reset();
+    bar.set_message(what);
+    bar.set_length(bytes);
+    if let Ok(style) = ProgressStyle::with_template(if bytes > 0 { known } else { unknown }) {
+        bar.set_style(style);
+    }
+}

@@ -1,0 +1,196 @@
+//! The command line of `mantissa archive`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use mantissa_archive::{Retention, Selection};
+
+use crate::target::TargetOptions;
+
+/// Keep snapshots of servers in an archive, where equal data is stored once
+///
+/// An archive is a folder. Snapshots are made of dumps or of running servers; each of them is whole, and
+/// takes room for what has changed only.
+#[derive(Parser, Debug)]
+#[command(name = "mantissa archive", bin_name = "mantissa archive", version)]
+pub(crate) struct ArchiveOptions {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum What {
+    /// Make an empty archive
+    Init(Init),
+    /// Make a snapshot of a dump or of a running server
+    Create(Create),
+    /// List the snapshots
+    List(List),
+    /// Say what is known of a snapshot
+    Show(Show),
+    /// Put a snapshot, or some of its keys, into a running server or into a dump
+    Restore(Restore),
+    /// Read snapshots as a server would, and compare their digests
+    Verify(Verify),
+    /// Remove old snapshots, and what no snapshot needs
+    Prune(Prune),
+    /// Write a snapshot as a server would save it: an RDB file with compressed strings
+    Export(Export),
+}
+
+/// Which archive.
+#[derive(Args, Debug)]
+pub(crate) struct Place {
+    /// The folder of the archive
+    #[arg(value_name = "ARCHIVE")]
+    pub(crate) archive: PathBuf,
+    /// The file with the keys of an encrypted archive
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    /// The folder, which is made if it is not there
+    #[arg(value_name = "ARCHIVE")]
+    pub(crate) archive: PathBuf,
+    /// Encrypt, and write new keys to this file: who has it can read everything, and nobody can without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new_key_file: Option<PathBuf>,
+    /// Write keys to this file, too, with which snapshots can be made, listed and pruned, but not read
+    #[arg(long, value_name = "FILE", requires = "new_key_file")]
+    pub(crate) new_write_key_file: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The dump, or `-` for standard input; the server that the options name, if this is not given
+    #[arg(value_name = "FILE")]
+    pub(crate) source: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+    /// A word to know the snapshot by
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) tag: String,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Print JSON: an object for each snapshot, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The beginning of its name, or of the digits at the end of the name, or `latest`
+    #[arg(value_name = "SNAPSHOT", default_value = "latest")]
+    pub(crate) snapshot: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Restore {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The beginning of its name, or of the digits at the end of the name, or `latest`
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: String,
+    /// The dump to write, or `-` for standard output; the server that the options name, if this is not given
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Only this key; may be given several times
+    #[arg(long = "only-key", value_name = "KEY")]
+    only_keys: Vec<OsString>,
+    /// Only keys that begin with this; may be given several times
+    #[arg(long = "only-prefix", value_name = "PREFIX")]
+    only_prefixes: Vec<OsString>,
+    /// Only keys of this database
+    #[arg(short = 'n', long, value_name = "NUMBER")]
+    pub(crate) database: Option<u32>,
+    /// Replace keys that are in the server already
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl Restore {
+    /// What of the snapshot is wanted.
+    pub(crate) fn selection(&self) -> Selection {
+        let bytes = |words: &[OsString]| words.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+        let (keys, prefixes) = (bytes(&self.only_keys), bytes(&self.only_prefixes));
+        Selection { database: self.database, keys, prefixes }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Snapshots, as for `show`; all of them, if none is named
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshots: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Prune {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Keep so many of the newest snapshots
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    keep_last: usize,
+    /// Keep the newest snapshot of each day (UTC), for so many days that have one
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    keep_daily: usize,
+    /// The same for weeks, which begin on Monday
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    keep_weekly: usize,
+    /// The same for months
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    keep_monthly: usize,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl Prune {
+    /// What to keep; all snapshots, if nothing is said.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention {
+            last: self.keep_last,
+            daily: self.keep_daily,
+            weekly: self.keep_weekly,
+            monthly: self.keep_monthly,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The beginning of its name, or of the digits at the end of the name, or `latest`
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: String,
+    /// The file to write, or `-` for standard output
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,1 @@
+"""`mantissa archive`: snapshots of servers in a folder."""
