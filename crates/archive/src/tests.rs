@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::repository::Archive;
 use crate::trial::{Memory, parses, restores};
+use crate::wire::{put_bytes, put_number};
 use crate::{KeyFile, Origin, Retention, Selection, Snapshot};
 
 /// Bytes that do not get smaller when they are compressed.
@@ -122,6 +123,11 @@ fn a_restored_dump_makes_the_same_snapshot() {
     }
 }
 
+/// A kind of record, whether its body is in a part (1), a form of values, and a value.
+fn record() -> impl Strategy<Value = (u8, u8, u8, Vec<u8>)> {
+    (0..3_u8, 0..3_u8, 0..30_u8, prop::collection::vec(any::<u8>(), 0..40))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -133,5 +139,34 @@ proptest! {
         let magic: &[u8] = [&b""[..], b"MANTSNP1", b"MANTPCK1"][kind as usize];
         parses(&[magic, &bytes].concat());
         let _ = restores(&bytes);
+    }
+
+    #[test]
+    fn any_records_are_refused_without_a_panic(
+        records in prop::collection::vec(record(), 1..4),
+        lie in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        let mut input = Vec::new();
+        for (kind, is_large, form, body) in &records {
+            let head = [&[*kind][..], &[0, 0, 0, *is_large], b"key"].concat();
+            let body = [&[0, *form][..], body].concat();
+            let mut chunk = Vec::new();
+            put_bytes(&head, &mut chunk);
+            put_number((body.len() as u64) << 1 | u64::from(*is_large == 1), &mut chunk);
+            if *is_large == 1 {
+                input.extend([0, chunk.len() as u8]);
+                input.append(&mut chunk);
+                input.extend([1, body.len() as u8]);
+            } else {
+                input.extend([0, (chunk.len() + body.len()) as u8]);
+                input.append(&mut chunk);
+            }
+            input.extend_from_slice(&body);
+        }
+        if let Some((at, byte)) = lie {
+            let at = at.index(input.len());
+            input[at] = byte;
+        }
+        let _ = restores(&input);
     }
 }

@@ -136,14 +136,14 @@ impl LoadTarget for Nowhere {
 }
 
 /// Makes an archive whose chunks are taken from `bytes`, and restores from it all, and the keys that begin
-/// with a letter. Each chunk has a byte in front: its kind in the lowest bit, its length in the others.
+/// with a letter. Each chunk has two bytes in front: whether it is a part of a value (odd), and its length.
 pub fn restores(mut bytes: &[u8]) -> io::Result<Restored> {
     let archive = Archive::init(Memory::new(usize::MAX), None)?;
     let facts = Facts { databases: vec![(0, 1, 0), (7, 1, 1)], ..Facts::default() };
     let mut manifest = Manifest { facts, ..Manifest::default() };
     let mut writer = PackWriter::new(&archive.store, &archive.keys)?;
-    while let Some((kind, rest)) = bytes.split_first() {
-        let (chunk, rest) = rest.split_at(usize::from(*kind & 0xfe).min(rest.len()));
+    while let [kind, length, rest @ ..] = bytes {
+        let (chunk, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         let name = archive.keys.chunk_name(chunk, kind & 1 != 0);
         writer.add(name, chunk, kind & 1 != 0)?;
         manifest.push(0, manifest.facts.chunks);
