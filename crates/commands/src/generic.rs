@@ -1,6 +1,7 @@
 //! Commands on keys of any type: removing, renaming, copying and moving them, and emptying databases.
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Kind;
 
 use crate::DataSpec;
 use crate::access::Access;
@@ -76,6 +77,9 @@ fn give_name(access: &mut Access<'_>, old: &[u8], new: &[u8]) -> Outcome {
     let Some(entry) = access.take(old) else { return Err(Error::NO_SUCH_KEY) };
     let kind = entry.kind();
     let before = access.put_entry_as_new(entry.renamed(new))?;
+    if kind == Kind::Series {
+        crate::series::renamed(access, old, new);
+    }
     access.changed_by(old, 0);
     access.changed(new);
     access.event(EventClass::GENERIC, "rename_from", old);
@@ -143,6 +147,9 @@ fn copy_to(
     let kind = copy.kind();
     access.select(there);
     let before = access.put_entry_as_new(copy)?;
+    if kind == Kind::Series {
+        crate::series::unlink(access, target);
+    }
     access.modified(target, EventClass::GENERIC, "copy_to");
     if let Some(before) = before {
         access.overwritten(target, before, kind);
@@ -165,8 +172,12 @@ fn move_key(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
         return Ok(());
     }
     if let Some(entry) = access.take(key) {
+        let kind = entry.kind();
         access.select(there);
         access.put_entry_as_new(entry)?;
+        if kind == Kind::Series {
+            crate::series::unlink(access, key);
+        }
         access.changed_by(key, 0);
         access.select(here);
     }
@@ -273,6 +284,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
             KeySpec::one(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
         ])
+        .traits(Traits::FOLLOWS_LINKS)
         .docs(Group::Generic, "1.0.0", "O(1)", "Gives a key another name, replacing what had that name.")
         .arguments("key:key#0 newkey:key#1"),
     DataSpec::new("renamenx", 3, renamenx, Flags::WRITE.or(Flags::FAST))
@@ -281,6 +293,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
             KeySpec::one(2, KeyFlags::OW.or(KeyFlags::INSERT)),
         ])
+        .traits(Traits::FOLLOWS_LINKS)
         .docs(Group::Generic, "1.0.0", "O(1)", "Gives a key another name that is not taken.")
         .history(&[("3.2.0", "The same name twice is no error.")])
         .arguments("key:key#0 newkey:key#1"),

@@ -4,6 +4,7 @@
 //! names anywhere among the arguments, and what is no option is passed over.
 
 mod add;
+mod compaction;
 mod create;
 mod filter;
 mod info;
@@ -13,6 +14,7 @@ mod range;
 mod table;
 mod text;
 
+pub(crate) use compaction::{renamed, unlink};
 pub(crate) use table::COMMANDS;
 
 use mantissa_protocol::{Args, Reply};
@@ -27,6 +29,11 @@ const NO_KEY: Error = Error::fixed("ERR TSDB: the key does not exist");
 /// The module's text has two codes.
 const WRONG_TYPE: Error =
     Error::fixed("ERR WRONGTYPE Operation against a key holding the wrong kind of value");
+
+const BEYOND_RETENTION: Error = Error::fixed(
+    "ERR TSDB: When a series has compactions, deleting samples or compaction buckets beyond the series \
+     retention period is not possible",
+);
 
 /// The series at a key, to read.
 fn series<'a>(access: &'a Access<'_>, key: &[u8]) -> Outcome<&'a Series> {
@@ -59,11 +66,13 @@ fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if !(2..=3).contains(&args.len()) {
         return Err(Error::arity("ts.get"));
     }
-    let series = series(access, args.at(1))?;
+    let key = args.at(1);
+    let series = series(access, key)?;
     if args.get(2).is_some_and(|word| !parse::is(word, "LATEST")) {
         return Err(Error::fixed("ERR TSDB: wrong 3rd argument"));
     }
-    match series.last() {
+    let open = args.get(2).and_then(|_| compaction::open_bucket(access, key, series));
+    match open.or(series.last()) {
         Some(sample) => write_sample(reply, sample),
         None => reply.array(0),
     }
@@ -76,8 +85,14 @@ fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let key = args.at(1);
     let (from, to) = range::bounds(args, 2)?;
+    compaction::forget_lost(access, key);
     let series = series_mut(access, key)?;
-    let count = series.remove(from, to);
+    if !series.may_compact_removed(from) {
+        return Err(BEYOND_RETENTION);
+    }
+    let mut changes = Vec::new();
+    let count = series.remove_and_compact(from, to, &mut changes);
+    compaction::carry_out(access, changes);
     reply.integer(count.cast_signed());
     access.modified(key, crate::effects::EventClass::MODULE, "ts.del");
     Ok(())

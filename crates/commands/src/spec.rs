@@ -155,6 +155,10 @@ bit_set! {
         KEEPS_CACHING = 9;
         /// Runs another command, which argument 2 names; of a subcommand: the command of its name.
         CARRIES = 11;
+        /// May touch the series that time series at its keys are linked to.
+        FOLLOWS_LINKS = 12;
+        /// Touches the key that its second argument names, which its key specifications do not find.
+        LINKS_KEYS = 13;
     }
 }
 

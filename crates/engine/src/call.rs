@@ -19,7 +19,7 @@ use mantissa_store::{KeyHash, ShardSet};
 use crate::commit::commit;
 use crate::context::Context;
 use crate::invocation::{Command, Handler, Invocation};
-use crate::locking::{has_one_key, lock, lock_one, shards_of};
+use crate::locking::{has_one_key, lock, lock_linked, lock_one, shards_of};
 use crate::session::Session;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
 
@@ -161,10 +161,14 @@ fn run_data(
     let may_write = command.info.flags.has(Flags::WRITE);
     let only_key = if has_one_key(command) { args.get(1) } else { None };
     let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
-    let locked = match hint {
+    let mut locked = match hint {
         Some((_, hash)) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
         None => lock(engine, shards_of(engine, command, args), may_write)?,
     };
+    if command.info.traits.has(Traits::FOLLOWS_LINKS) {
+        let again = |shards| lock(engine, shards, may_write);
+        locked = lock_linked(locked, (command, args, session.database), again)?;
+    }
     let is_replayed = context.is_loading;
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };

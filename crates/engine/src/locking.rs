@@ -1,15 +1,17 @@
 //! Which shards a command needs, and waiting for their locks.
 //!
 //! Locks are taken in ascending order. A write also takes the shards that serving clients blocked on
-//! its keys may need. Nobody waits for a script that is slow: locking fails instead.
+//! its keys may need, a command on time series those of the series that they are linked to. Nobody waits for
+//! a script that is slow: locking fails instead.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec};
+use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome, find_keys};
 use mantissa_protocol::Args;
-use mantissa_store::{LockedShards, ShardSet};
+use mantissa_store::series::are_there_links;
+use mantissa_store::{Entry, Kind, LockedShards, ShardSet, ValueRef};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 
@@ -25,7 +27,8 @@ pub fn has_one_key(command: &Command) -> bool {
         matches!((spec.begin, spec.find), (BeginSearch::Index(1), FindKeys::Range { last: 0, .. }))
     };
     let info = command.info;
-    info.locks == Locks::Keys && info.more_keys.is_none() && matches!(info.keys, [spec] if one(spec))
+    let is_alone = info.more_keys.is_none() && !info.traits.has(Traits::LINKS_KEYS);
+    info.locks == Locks::Keys && is_alone && matches!(info.keys, [spec] if one(spec))
 }
 
 /// The shards that a command needs, as far as its arguments tell.
@@ -38,15 +41,22 @@ pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet
             for position in find_keys(command.info, args).unwrap_or_default() {
                 shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(args.at(position.index))));
             }
+            if let Some(key) = linked_argument(command, args) {
+                shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+            }
             shards
         }
     }
 }
 
 /// The shards that a command needs where others run with it under the same locks: all, if it cannot be told.
+/// Whoever has locked them asks again if there were [no links](are_there_links) before.
 pub fn shards_held_for(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet {
     match (command.info.locks, command.handler) {
         (Locks::Nothing, _) => ShardSet::EMPTY,
+        _ if command.info.traits.has(Traits::FOLLOWS_LINKS) && are_there_links() => {
+            engine.keyspace.all_shards()
+        }
         (Locks::Keys, Some(Handler::Data(_))) => shards_of(engine, command, args),
         _ => engine.keyspace.all_shards(),
     }
@@ -85,6 +95,60 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
         drop(locked);
         set = needed;
     }
+}
+
+/// Sees to it that a command which [follows links](Traits::FOLLOWS_LINKS) of time series holds, beside the
+/// shards of its keys, those of the keys that series there are linked to.
+///
+/// What a series is linked to is known once its shard is locked. If a shard is missing then, all are released
+/// and taken anew with it by `lock`, in ascending order, and the links are looked at again: they may have
+/// changed meanwhile. Every round adds a shard, so there is an end. The handler begins with this invariant:
+/// every link of a series at the command's keys leads to a locked shard.
+pub fn lock_linked<'e, E>(
+    mut locked: LockedShards<'e>,
+    call: (&Command, Args<'_>, usize),
+    lock: impl Fn(ShardSet) -> Result<LockedShards<'e>, E>,
+) -> Result<LockedShards<'e>, E> {
+    loop {
+        let needed = linked_shards(&locked, call);
+        let set = locked.set();
+        if set.covers(needed) {
+            return Ok(locked);
+        }
+        drop(locked);
+        locked = lock(set.union(needed))?;
+    }
+}
+
+/// The shards of the keys that time series at a command's keys are linked to, in a database. Those of keys
+/// whose shards are locked are found.
+pub fn linked_shards(
+    locked: &LockedShards<'_>,
+    (command, args, database): (&Command, Args<'_>, usize),
+) -> ShardSet {
+    let mut shards = ShardSet::EMPTY;
+    if !command.info.traits.has(Traits::FOLLOWS_LINKS) || !are_there_links() {
+        return shards;
+    }
+    let keyspace = locked.keyspace();
+    let positions = find_keys(command.info, args).unwrap_or_default();
+    let keys = positions.iter().map(|position| args.at(position.index)).chain(linked_argument(command, args));
+    for key in keys {
+        let hash = keyspace.hash(key);
+        let shard = locked.shard(keyspace.shard_of(hash));
+        let entry = shard.and_then(|shard| shard.databases.get(database)?.get(hash, key));
+        if let Some(ValueRef::Series(series)) =
+            entry.filter(|entry| entry.kind() == Kind::Series).map(Entry::value)
+        {
+            series.linked().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        }
+    }
+    shards
+}
+
+/// The key that a command touches beside those of its specifications.
+fn linked_argument<'a>(command: &Command, args: Args<'a>) -> Option<&'a [u8]> {
+    if command.info.traits.has(Traits::LINKS_KEYS) { args.get(2) } else { None }
 }
 
 /// Locks the shards for a write, like [`lock`], but waits for slow scripts. `None` if `give_up` says so.

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Outcome};
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::series::are_there_links;
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
 use mantissa_sys::simulation::{self, Fault};
 
@@ -110,20 +111,28 @@ fn run_all(
     transaction: &Transaction,
     reply: &mut Reply,
 ) -> Outcome {
+    let had_links = are_there_links();
     let shards = shards_of_all(context, session, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
     if simulation::has_fault(Fault::SplitTransaction) {
         return run_apart(context, session, transaction, shards, reply);
     }
-    call::with_held(context, session, shards, writes, |context, session, access| {
+    let is_done = call::with_held(context, session, shards, writes, |context, session, access| {
+        if !had_links && are_there_links() {
+            return false;
+        }
         if is_dirty(session, access) {
-            return reply.null_array();
+            reply.null_array();
+            return true;
         }
         reply.array(transaction.queue.len());
         for queued in &transaction.queue {
             run_one(context, session, access, queued, reply);
         }
-    })
+        true
+    })?;
+    // The first link of all was made meanwhile, and the shards may not be all that are needed.
+    if is_done { Ok(()) } else { run_all(context, session, transaction, reply) }
 }
 
 /// Runs each command under locks of its own: [`Fault::SplitTransaction`].

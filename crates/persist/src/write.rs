@@ -166,7 +166,15 @@ impl<'a> Encoder<'a> {
     /// The payload of DUMP for a value (see [`crate::payload`]).
     pub(crate) fn payload(&mut self, value: ValueRef<'_>) -> Vec<u8> {
         let mut payload = Vec::new();
-        self.typed_value(value, &mut payload);
+        match value {
+            // What a series is linked to is elsewhere.
+            ValueRef::Series(series) if series.has_links() => {
+                let mut series = series.clone();
+                series.unlink();
+                self.typed_value(ValueRef::Series(&series), &mut payload);
+            }
+            value => self.typed_value(value, &mut payload),
+        }
         payload.extend_from_slice(&VERSION.to_le_bytes());
         let checksum = Checksum::of(&payload);
         payload.extend_from_slice(&checksum.to_le_bytes());

@@ -19,6 +19,7 @@ mod aggregate;
 mod chunk;
 mod gorilla;
 mod packed;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,8 @@ use chunk::Chunk;
 pub use chunk::Summary;
 pub use gorilla::{GorillaError, GorillaReader, GorillaWriter};
 use mantissa_memory::allocator;
+use rules::Links;
+pub use rules::{Change, Part, Rule, Update, are_there_links};
 
 use crate::Collection;
 use std::sync::Arc;
@@ -150,6 +153,8 @@ struct Body {
     total: u64,
     chunks: Vec<Arc<Chunk>>,
     open: Vec<Sample>,
+    /// What it has to do with other series.
+    links: Option<Box<Links>>,
 }
 
 /// A time series.
@@ -169,7 +174,7 @@ impl Series {
     /// An empty one.
     pub fn new(options: Options) -> Self {
         let last = Sample { time: 0, value: 0.0 };
-        Series(Arc::new(Body { options, last, total: 0, chunks: Vec::new(), open: Vec::new() }))
+        Series(Arc::new(Body { options, last, total: 0, chunks: Vec::new(), open: Vec::new(), links: None }))
     }
 
     /// What it was told.
@@ -495,6 +500,7 @@ impl Collection for Series {
             + class_size(body.chunks.capacity() * size_of::<usize>())
             + chunks.sum::<usize>()
             + class_size(body.open.capacity() * size_of::<Sample>())
+            + body.links.as_ref().map_or(0, |links| links.memory_usage())
     }
 
     fn free_effort(&self) -> usize {

@@ -67,10 +67,15 @@ impl Access<'_> {
         }
     }
 
+    /// Whether the command comes from a file, and not from a primary.
+    pub fn is_loading_file(&self) -> bool {
+        self.is_loading() && !self.is_applied
+    }
+
     /// Takes all keys out of all databases, as FLUSHALL does.
     pub fn flush_all(&mut self, lazily: bool) {
         self.flush(0..self.database_count(), lazily);
-        let is_loaded = self.is_loading() && !self.is_applied;
+        let is_loaded = self.is_loading_file();
         self.collected.effects().emptied |= !is_loaded;
     }
 

@@ -1,12 +1,12 @@
 //! Adding samples. What the clock says is logged as the time that it was.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::series::{DuplicatePolicy, Refusal, Sample, Series};
+use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
 use mantissa_store::{Value, ValueType};
 
 use super::options::{Given, policy};
 use super::text::value_of;
-use super::{WRONG_TYPE, place_of, time_of};
+use super::{WRONG_TYPE, compaction, place_of, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -18,7 +18,7 @@ const BLOCKED: Error = Error::fixed(
 );
 
 /// What became of a sample.
-enum Added {
+pub(super) enum Added {
     /// It is there, or merged with another.
     At(u64),
     /// It was so close to the latest one, of this time, that it was left out.
@@ -36,13 +36,18 @@ fn sample_of(access: &Access<'_>, time: &[u8], value: &[u8]) -> Outcome<Sample> 
     u64::try_from(time).map(|time| Sample { time, value }).map_err(|_| error)
 }
 
-/// Adds a sample by the series' own policy or another.
-fn add_to(series: &mut Series, sample: Sample, policy: Option<DuplicatePolicy>) -> Outcome<Added> {
+/// Adds a sample by the series' own policy or another, and appends what becomes of destinations.
+pub(super) fn add_to(
+    series: &mut Series,
+    sample: Sample,
+    policy: Option<DuplicatePolicy>,
+    changes: &mut Vec<Change>,
+) -> Outcome<Added> {
     let policy = policy.or(series.options().policy).unwrap_or(DuplicatePolicy::Block);
     if let Some(last) = is_ignored(series, sample, policy) {
         return Ok(Added::Ignored(last));
     }
-    match series.add(sample, policy) {
+    match series.add_and_compact(sample, policy, changes) {
         Ok(()) => Ok(Added::At(sample.time)),
         Err(Refusal::Old) => Err(OLD),
         Err(Refusal::Duplicate) => Err(BLOCKED),
@@ -84,8 +89,13 @@ pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     // A new series has no duplicates, and the module does not look at the option then.
     let is_there = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?.is_some();
     let on_duplicate = if is_there { policy(args, "ON_DUPLICATE")? } else { None };
+    let mut changes = Vec::new();
+    if is_there {
+        compaction::forget_lost(access, key);
+    }
     let series = series_or_new(access, args, "ts.add", NOT_A_SERIES)?;
-    let added = add_to(series, sample, on_duplicate);
+    let added = add_to(series, sample, on_duplicate, &mut changes);
+    compaction::carry_out(access, changes);
     access.event(EventClass::MODULE, "ts.add", key);
     match added? {
         Added::At(time) => {
@@ -149,9 +159,13 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 
 fn add_one(access: &mut Access<'_>, key: &[u8], time: &[u8], value: &[u8]) -> Outcome<Added> {
     let sample = sample_of(access, time, value)?;
+    compaction::forget_lost(access, key);
     let entry = access.find_mut(key).and_then(|entry| entry.collection_mut());
     let series = entry.and_then(Series::of_mut).ok_or(NOT_A_SERIES)?;
-    add_to(series, sample, None)
+    let mut changes = Vec::new();
+    let added = add_to(series, sample, None, &mut changes);
+    compaction::carry_out(access, changes);
+    added
 }
 
 pub(super) fn incrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -185,6 +199,7 @@ fn change_by(
         Some(word) if word != b"*" => time_of(word).ok_or(Error::fixed("ERR TSDB: invalid timestamp"))?,
         _ => u64::try_from(access.clock_ms()).unwrap_or_default(),
     };
+    compaction::forget_lost(access, key);
     let series = series_or_new(access, args, name, WRONG_TYPE)?;
     let last = series.last().unwrap_or(Sample { time: 0, value: 0.0 });
     if time < last.time && !series.is_empty() {
@@ -199,7 +214,9 @@ fn change_by(
         access.event(EventClass::MODULE, name, key);
         return Ok(());
     }
-    series.add(sample, DuplicatePolicy::Last).map_err(|_| OLD)?;
+    let mut changes = Vec::new();
+    series.add_and_compact(sample, DuplicatePolicy::Last, &mut changes).map_err(|_| OLD)?;
+    compaction::carry_out(access, changes);
     reply.integer(time.cast_signed());
     access.modified(key, EventClass::MODULE, name);
     if given.is_none_or(|word| word == b"*") {

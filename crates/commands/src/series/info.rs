@@ -2,8 +2,9 @@
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Collection;
+use mantissa_store::series::Rule;
 
-use super::series;
+use super::{compaction, series};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -43,9 +44,12 @@ pub(super) fn info(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     let labels: Vec<_> = options.labels.iter().map(|(name, value)| (&**name, Some(&**value))).collect();
     super::write_labels(reply, &labels);
     reply.simple("sourceKey");
-    reply.null();
+    match compaction::source_of(access, key, series) {
+        Some(source) => reply.bulk(source),
+        None => reply.null(),
+    }
     reply.simple("rules");
-    reply.map(0);
+    write_rules(&compaction::rules_of(access, key, series), reply);
     integer(reply, "ignoreMaxTimeDiff", options.ignore_time_ms);
     reply.simple("ignoreMaxValDiff");
     reply.double(options.ignore_value);
@@ -56,6 +60,27 @@ pub(super) fn info(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         write_chunks(series, reply);
     }
     Ok(())
+}
+
+fn write_rules(rules: &[&Rule], reply: &mut Reply) {
+    let is_map = reply.is_resp3();
+    if is_map {
+        reply.map(rules.len());
+    } else {
+        reply.array(rules.len());
+    }
+    for rule in rules {
+        if is_map {
+            reply.bulk(&rule.destination);
+            reply.array(3);
+        } else {
+            reply.array(4);
+            reply.bulk(&rule.destination);
+        }
+        reply.integer(rule.duration);
+        reply.simple(&rule.aggregation.name().to_ascii_uppercase());
+        reply.integer(rule.align.cast_signed());
+    }
 }
 
 fn write_chunks(series: &mantissa_store::Series, reply: &mut Reply) {

@@ -8,7 +8,7 @@ use mantissa_store::series::{Aggregation, Aggregator, Label, Sample};
 
 use super::filter::Filter;
 use super::range::{Query, aggregation};
-use super::{place_of, write_labels, write_sample};
+use super::{compaction, place_of, write_labels, write_sample};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -75,8 +75,13 @@ fn filter<'a>(args: Args<'a>, end: usize) -> Outcome<Filter<'a>> {
 }
 
 /// The series that a filter admits. The client must have the right to read them all.
-fn find(access: &mut Access<'_>, filter: &Filter<'_>) -> Found {
-    let found = filter.find(access);
+fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>) -> Found {
+    let mut found = filter.find(access);
+    if place_of(args, "LATEST").is_some() {
+        for (key, series) in found.iter_mut().filter(|(_, series)| series.source().is_some()) {
+            *series = compaction::with_open_bucket_elsewhere(access, key, series);
+        }
+    }
     access.note_found(found.iter().map(|(key, _)| key.clone()));
     found
 }
@@ -117,7 +122,7 @@ pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     place_of(args, "FILTER").ok_or(Error::arity("ts.mget"))?;
     let shown = Shown::parse(args)?;
-    let found = find(access, &filter(args, args.len())?);
+    let found = find(access, args, &filter(args, args.len())?);
     begin(reply, found.len());
     for (key, series) in &found {
         begin_element(reply, key, 2);
@@ -153,7 +158,7 @@ fn of_many(
     let place = place_of(args, "GROUPBY");
     let filter = filter(args, place.unwrap_or(args.len()))?;
     let grouping = place.map(|place| Grouping::parse(args, place, command)).transpose()?;
-    let found = find(access, &filter);
+    let found = find(access, args, &filter);
     if let Some(grouping) = grouping {
         return grouping.write(&found, query, &shown, reply);
     }

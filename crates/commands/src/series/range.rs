@@ -4,7 +4,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::{Aggregation, Buckets, Sample, Series};
 
 use super::text::value_of;
-use super::{place_of, series, time_of, write_sample};
+use super::{compaction, place_of, series, time_of, write_sample};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -270,6 +270,11 @@ fn of_key(
     if args.len() < 4 {
         return Err(Error::arity(command));
     }
-    let series = series(access, args.at(1))?;
-    Query::parse(args, 2, is_reversed, command)?.write(series, reply)
+    let key = args.at(1);
+    let series = series(access, key)?;
+    let query = Query::parse(args, 2, is_reversed, command)?;
+    if place_of(args, "LATEST").is_some() && series.source().is_some() {
+        return query.write(&compaction::with_open_bucket(access, key, series), reply);
+    }
+    query.write(series, reply)
 }

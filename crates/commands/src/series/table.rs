@@ -1,6 +1,7 @@
 //! The registration table of time series.
 
 use super::add::{add, decrby, incrby, madd};
+use super::compaction::{create_rule, delete_rule};
 use super::create::{alter, create};
 use super::info::info;
 use super::many::{mget, mrange, mrevrange, queryindex};
@@ -12,12 +13,18 @@ use crate::{DataHandler, DataSpec};
 
 /// A command that reads a series. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
-    DataSpec::new(name, -1, handler, READ).categories(Categories::TIMESERIES).keys(READ_KEY)
+    DataSpec::new(name, -1, handler, READ)
+        .categories(Categories::TIMESERIES)
+        .keys(READ_KEY)
+        .traits(Traits::FOLLOWS_LINKS)
 }
 
 /// A command that changes a series.
 const fn writes(name: &'static str, handler: DataHandler, flags: Flags) -> DataSpec {
-    DataSpec::new(name, -1, handler, flags).categories(Categories::TIMESERIES).keys(CHANGED_KEY)
+    DataSpec::new(name, -1, handler, flags)
+        .categories(Categories::TIMESERIES)
+        .keys(CHANGED_KEY)
+        .traits(Traits::FOLLOWS_LINKS)
 }
 
 /// A command that reads the series that it finds by their labels.
@@ -69,6 +76,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("ts.madd", -1, madd, WRITE)
         .categories(Categories::TIMESERIES)
         .keys(&[KeySpec::range(1, -1, 3, CHANGES)])
+        .traits(Traits::FOLLOWS_LINKS)
         .docs(
             Group::Module,
             "1.0.0",
@@ -95,6 +103,20 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              uncompressed:pure-token@UNCOMPRESSED? size:integer@CHUNK_SIZE? \
              labels:block(label:string value:string)@LABELS?*",
         ),
+    writes("ts.createrule", create_rule, WRITE)
+        .traits(Traits::FOLLOWS_LINKS.or(Traits::LINKS_KEYS))
+        .docs(Group::Module, "1.0.0", "O(1)", "Makes a rule that keeps buckets of a time series in another.")
+        .arguments(
+            "sourcekey:key#0 destkey:key#0 aggregator:oneof(avg:pure-token@AVG first:pure-token@FIRST \
+             last:pure-token@LAST min:pure-token@MIN max:pure-token@MAX sum:pure-token@SUM \
+             range:pure-token@RANGE count:pure-token@COUNT std.p:pure-token@STD.P std.s:pure-token@STD.S \
+             var.p:pure-token@VAR.P var.s:pure-token@VAR.S twa:pure-token@TWA)@AGGREGATION \
+             bucketduration:integer aligntimestamp:integer?",
+        ),
+    writes("ts.deleterule", delete_rule, SHRINK)
+        .traits(Traits::FOLLOWS_LINKS.or(Traits::LINKS_KEYS))
+        .docs(Group::Module, "1.0.0", "O(1)", "Deletes a rule.")
+        .arguments("sourcekey:key#0 destkey:key#0"),
     writes("ts.del", del, SHRINK)
         .docs(
             Group::Module,

@@ -104,6 +104,13 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let clock = restored_clock(settings.access_clock, options.idle_s, options.frequency, access.clock_ms());
     let entry = match value {
         Value::String(text) => Entry::string(key, &text, expiry, clock),
+        Value::Series(mut series) => {
+            // Only the rewritten file of commands has links that lead to the keys beside it.
+            if !access.is_loading_file() {
+                series.unlink();
+            }
+            Entry::new(key, Value::Series(series), expiry, clock)
+        }
         value => Entry::new(key, value, expiry, clock),
     };
     let kind = entry.kind();

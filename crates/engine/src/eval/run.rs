@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_scripting::{CallError, Host, LogLevel, TICK_PAUSE_MAX};
@@ -28,6 +28,7 @@ use crate::admission::{self, ScriptRights};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::invocation::Command;
+use crate::locking::{linked_shards, shards_of};
 use crate::scripting::machine::write_log;
 use crate::scripting::nested_loop;
 use crate::session::Session;
@@ -177,6 +178,11 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
                 self.touched_undeclared =
                     self.touched_undeclared || !self.rules.keys.iter().any(|declared| declared == key);
             }
+        }
+        if command.info.traits.has(Traits::FOLLOWS_LINKS) {
+            needed = needed.union(shards_of(self.context.engine, command, args));
+            let call = (command, args, self.session.database);
+            needed = needed.union(linked_shards(self.access.locked_mut(), call));
         }
         if !self.rules.owns_locks || self.access.locked_mut().set().covers(needed) {
             return Ok(());

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Flags, InStream};
+use mantissa_commands::spec::{Flags, InStream, Traits};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
 use mantissa_store::{LockedShards, Shard, ShardSet};
@@ -24,7 +24,7 @@ use crate::commit::commit;
 use crate::context::{Context, Outbox};
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
-use crate::locking::{has_one_key, lock_patiently, shards_held_for};
+use crate::locking::{has_one_key, lock_linked, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
 use crate::{admission, calls, lazy_free, tracking};
@@ -343,10 +343,13 @@ impl<'e> Applier<'e> {
         let engine = self.context.engine;
         let only_key = if has_one_key(command) { args.get(1) } else { None };
         let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
-        let locked = match hint {
+        let mut locked = match hint {
             Some((_, hash)) => self.lock_one(engine.keyspace.shard_of(hash))?,
             None => self.lock(shards_held_for(engine, command, args))?,
         };
+        if command.info.traits.has(Traits::FOLLOWS_LINKS) {
+            locked = lock_linked(locked, (command, args, self.session.database), |shards| self.lock(shards))?;
+        }
         let Context { active, now_ms, random_state, collected, outbox, .. } = &mut self.context;
         let (database, now_ms) = (self.session.database, *now_ms);
         let (settings, mode) = (&active.settings, Mode::default());

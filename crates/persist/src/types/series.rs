@@ -3,7 +3,9 @@
 //! ```text
 //! key, retention, chunk size, 1 or 2 (not compressed, compressed), last time, last value, number of samples,
 //! duplicate policy, 0 or 1 and the key of a source, ignored difference in time, in value,
-//! count, { label, its value }, count, { compaction rule }, count, { chunk }
+//! count, { label, its value }, count, { rule }, count, { chunk }
+//! rule:                  key of the destination, length and alignment of buckets, number of the aggregation,
+//!                        start of the bucket under way or 2^64 - 1, what its samples have come to
 //! chunk, compressed:     bytes, samples, bits, first value, first time, last time, last distance,
 //!                        last value, window above, window below, data
 //! chunk, not compressed: first time, samples, bytes, data
@@ -19,7 +21,8 @@ use crate::format::{Checksum, VERSION, value_type};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions};
 use mantissa_store::series::{
-    CHUNK_BYTES, DuplicatePolicy, GorillaReader, GorillaWriter, Label, Options, Sample, Series,
+    Aggregation, CHUNK_BYTES, DuplicatePolicy, GorillaReader, GorillaWriter, Label, Options, Part, Rule,
+    Sample, Series,
 };
 use mantissa_store::{EncodingLimits, ValueRef};
 use std::io::{Read, Write};
@@ -51,7 +54,10 @@ impl Codec for Series {
         put_double(last.value, out);
         put_unsigned(self.len(), out);
         put_unsigned(options.policy.map_or(0, |policy| policy as u64), out);
-        put_unsigned(0, out);
+        put_unsigned(u64::from(self.source().is_some()), out);
+        if let Some(source) = self.source() {
+            encoder.module_string(source, out);
+        }
         put_unsigned(options.ignore_time_ms, out);
         put_double(options.ignore_value, out);
         put_unsigned(options.labels.len() as u64, out);
@@ -59,7 +65,8 @@ impl Codec for Series {
             encoder.module_string(name, out);
             encoder.module_string(value, out);
         }
-        put_unsigned(0, out);
+        put_unsigned(self.rules().len() as u64, out);
+        self.rules().iter().for_each(|rule| write_rule(rule, encoder, out));
         if options.is_compressed {
             write_compressed(self, encoder, out, spill);
         } else {
@@ -82,9 +89,8 @@ impl Codec for Series {
         read_unsigned(source)?;
         let policy = read_unsigned(source)?;
         options.policy = DuplicatePolicy::ALL.iter().map(|row| row.0).find(|&one| one as u64 == policy);
-        if read_unsigned(source)? != 0 {
-            read_string(source)?;
-        }
+        let linked_to: Option<Box<[u8]>> =
+            if read_unsigned(source)? == 0 { None } else { Some(read_string(source)?.into()) };
         options.ignore_time_ms = read_unsigned(source)?;
         options.ignore_value = read_double(source)?;
         let is_sound = CHUNK_BYTES.contains(&options.chunk_bytes)
@@ -95,9 +101,12 @@ impl Codec for Series {
             return source.error(offset, UNSOUND);
         }
         options.labels = read_labels(source)?;
-        if read_unsigned(source)? != 0 {
-            // Without them what the rules lead to would no longer be true.
-            return source.error(offset, "time series has compaction rules, which are not supported");
+        let mut rules = Vec::new();
+        for _ in 0..read_unsigned(source)? {
+            match read_rule(source)? {
+                Some(rule) => rules.push(rule),
+                None => return source.error(offset, UNSOUND),
+            }
         }
         let is_compressed = options.is_compressed;
         let mut series = Series::new(Options { retention_ms: 0, ..options.clone() });
@@ -113,6 +122,8 @@ impl Codec for Series {
             }
         }
         series.options_mut().retention_ms = options.retention_ms;
+        series.set_source(linked_to.as_deref());
+        rules.into_iter().for_each(|rule| series.add_rule(rule));
         Ok(series)
     }
 
@@ -130,6 +141,42 @@ impl Codec for Series {
     fn digest(&self, _digest: &mut Mixer) {
         // The module mixes nothing in.
     }
+}
+
+fn write_rule(rule: &Rule, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+    encoder.module_string(&rule.destination, out);
+    put_unsigned(rule.duration.cast_unsigned(), out);
+    put_unsigned(rule.align, out);
+    put_unsigned(rule.aggregation as u64, out);
+    put_unsigned(rule.start.unwrap_or(u64::MAX), out);
+    for part in rule.parts() {
+        match part {
+            Part::Double(value) => put_double(value, out),
+            Part::Integer(value) => put_unsigned(value, out),
+        }
+    }
+}
+
+/// None if its parts are not those of a rule.
+fn read_rule<R: Read>(source: &mut Source<R>) -> Result<Option<Rule>, LoadError> {
+    let destination: Box<[u8]> = read_string(source)?.into();
+    let duration = i64::try_from(read_unsigned(source)?).ok().filter(|&duration| duration > 0);
+    let align = read_unsigned(source)?;
+    let number = read_unsigned(source)?;
+    let aggregation = Aggregation::ALL.iter().map(|row| row.0).find(|&one| one as u64 == number);
+    let start = read_unsigned(source)?;
+    let (Some(duration), Some(aggregation)) = (duration, aggregation) else { return Ok(None) };
+    let mut rule = Rule::new(&destination, aggregation, duration, align);
+    rule.start = (start != u64::MAX).then_some(start);
+    let mut parts = Vec::new();
+    for kind in rule.parts() {
+        parts.push(match kind {
+            Part::Double(_) => Part::Double(read_double(source)?),
+            Part::Integer(_) => Part::Integer(read_unsigned(source)?),
+        });
+    }
+    rule.set_parts(&parts);
+    Ok(Some(rule))
 }
 
 /// Puts the samples into chunks and counts these; then writes them.

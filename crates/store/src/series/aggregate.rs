@@ -72,15 +72,15 @@ impl Aggregation {
 /// What the samples of a bucket have come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregator {
-    count: f64,
-    sum: f64,
-    squares: f64,
+    pub(super) count: f64,
+    pub(super) sum: f64,
+    pub(super) squares: f64,
     /// The average, from when the sum overflows.
-    mean: Option<f64>,
-    min: f64,
-    max: f64,
-    first: f64,
-    last: f64,
+    pub(super) mean: Option<f64>,
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) first: f64,
+    pub(super) last: f64,
 }
 
 impl Default for Aggregator {
