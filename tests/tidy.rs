@@ -62,7 +62,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("config", &["commands", "protocol", "number", "sys"]),
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
-    ("cli", &["config", "protocol", "number", "persist"]),
+    ("cli", &["config", "protocol", "number", "persist", "net", "sys"]),
     ("mantissa", &["server", "cli"]),
 ];
 

@@ -23,6 +23,7 @@
 //! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
 //! | `aof_files` | which files an append-only file consists of |
 //! | `upgrade` | `mantissa upgrade` |
+//! | `probe` | `mantissa probe` |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
@@ -42,6 +43,7 @@ mod options;
 mod output;
 mod packed;
 mod pager;
+mod probe;
 mod scan;
 mod secret;
 mod session;
@@ -55,6 +57,7 @@ mod usage;
 pub use benchmark::run as benchmark;
 pub use check::check;
 pub use manual::{completions, manual};
+pub use probe::run as probe;
 pub use transfer::{export, import};
 pub use upgrade::run as upgrade;
 

@@ -14,6 +14,7 @@ use mantissa_config::reference::{self, roff};
 use crate::benchmark::CommandLine as BenchmarkOptions;
 use crate::check::CheckOptions;
 use crate::options::Options;
+use crate::probe::ProbeOptions;
 use crate::transfer::{ExportOptions, ImportOptions};
 use crate::upgrade::UpgradeOptions;
 
@@ -62,6 +63,7 @@ fn program() -> Command {
         .subcommand(named(ExportOptions::command(), "export"))
         .subcommand(named(CheckOptions::command(), "check"))
         .subcommand(named(UpgradeOptions::command(), "upgrade"))
+        .subcommand(named(ProbeOptions::command(), "probe"))
         .subcommand(named(CompletionOptions::command(), "completions"))
         .subcommand(named(ManualOptions::command(), "manual"))
 }

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// The subcommands.
-const COMMANDS: [&str; 9] =
-    ["server", "cli", "benchmark", "import", "export", "check", "completions", "manual", "help"];
+const COMMANDS: [&str; 10] =
+    ["server", "cli", "benchmark", "import", "export", "check", "probe", "completions", "manual", "help"];
 /// How many letters may be wrong in a command that is guessed.
 const TYPOS_MAX: usize = 2;
 
