@@ -53,11 +53,28 @@ def test_text_and_page(tool, tmp_path):
     assert Page.tags.count("svg") == 3 and Page.tags.count("table") >= 3
 
 
+def test_a_server_is_measured_and_keeps_its_keys(tool, subject):
+    with subject.connect() as client:
+        client.call("SET", "mine", "1")
+    place = f"127.0.0.1:{subject.port}"
+    result = tool("probe", *SMALL, "--json", "--only", "system,network", "--server", place)
+    assert result.code == 0, result
+    figures = json.loads(result.out)["sections"]["server"]["figures"]
+    names = ("ping", "get", "set", "zadd")
+    expected = {f"{name}_per_{limit}" for name in names for limit in ("round_trip", "system_call")}
+    assert set(figures) == {*names, *expected}
+    assert all(figure["min"] > 0 for figure in figures.values())
+    with subject.connect() as client:
+        assert client.call("KEYS", "*") == [b"mine"]
+
+
 @pytest.mark.parametrize(
     "words, error, code",
     [
         (["--seconds", "0"], "invalid value '0' for '--seconds <SECONDS>'", 1),
         (["--only", "moon"], "invalid value 'moon'", 1),
+        ([*SMALL, "--server", "127.0.0.1:1"], "Could not connect to Redis at 127.0.0.1:1: Connection refused", 1),
+        ([*SMALL, "--server", "here:x"], "here:x: the port is not a number", 1),
         (["--none"], "unexpected argument '--none'", 1),
         ([*SMALL, "--only", "disk", "--folder", "/nowhere/at/all"], "/nowhere/at/all: No such file or directory", 1),
         ([*SMALL, "--only", "system", "--html", "/nowhere/x.html"], "/nowhere/x.html: No such file or directory", 1),

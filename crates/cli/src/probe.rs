@@ -10,6 +10,7 @@
 //! | `statistics` | rounds and their medians, the time that there is |
 //! | `findings` | figures and curves in sections, as JSON |
 //! | `memory`, `system`, `disk` | the measurements |
+//! | `server` | a running server beside them |
 //! | `advice` | what to change on this machine |
 //! | `text`, `page` | the findings for people |
 
@@ -19,6 +20,7 @@ mod findings;
 mod memory;
 mod options;
 mod page;
+mod server;
 mod statistics;
 mod system;
 mod text;
@@ -39,6 +41,7 @@ use self::options::Area;
 pub(crate) use self::options::ProbeOptions;
 use self::statistics::Pace;
 use crate::benchmark::provenance::{command_line, now};
+use crate::target::Target;
 use crate::usage;
 
 const SECONDS: u64 = 30;
@@ -73,7 +76,16 @@ fn run_with(options: &ProbeOptions) -> io::Result<()> {
     }
     let seconds = options.seconds.unwrap_or(if options.quick { SECONDS_QUICK } else { SECONDS });
     let pace = Pace::new(Duration::from_secs(seconds), ends);
+    let place = options.server.as_deref();
+    let target = place.map(|place| Target::parse(place, None)).transpose().map_err(io::Error::other)?;
+    if let Some(target) = &target {
+        // Whether there is a server is better known before all is measured.
+        target.open()?;
+    }
     let mut findings = measure(options, &pace)?;
+    if let Some(target) = &target {
+        findings.sections.push(server::measure(&pace, target, &limits(&findings))?);
+    }
     findings.advice = advice::of(&findings);
     if let Some(path) = &options.html {
         std::fs::write(path, page::write(&findings)).map_err(|error| {
@@ -123,6 +135,20 @@ fn measure(options: &ProbeOptions, pace: &Pace) -> io::Result<Findings> {
     }
     bar.finish_and_clear();
     Ok(Findings { date: now(), command: command_line(), machine: machine(), sections, advice: Vec::new() })
+}
+
+/// What costs of a server are multiples of, as far as it was measured.
+fn limits(findings: &Findings) -> Vec<server::Limit> {
+    let trip = ["epoll", "io_uring"].map(|name| findings.best("network", name));
+    let trip = trip.into_iter().flatten().reduce(f64::min);
+    [
+        ("round_trip", "round trip", trip),
+        ("system_call", "system call", findings.best("system", "system_call")),
+        ("load", "load from memory", findings.best("memory", "latency_small_pages")),
+    ]
+    .into_iter()
+    .filter_map(|(name, words, nanoseconds)| Some((name, words, nanoseconds.filter(|one| *one > 0.0)?)))
+    .collect()
 }
 
 /// What the machine is.

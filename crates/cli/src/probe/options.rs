@@ -30,6 +30,12 @@ pub(crate) struct ProbeOptions {
     /// Memory to measure with, in MiB; else twelve times the last cache, a quarter of what is free at most
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub(crate) memory: Option<u64>,
+    /// Also measure a server: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DATABASE or the path of a socket
+    ///
+    /// Keys that begin with `mantissa:probe:` are written there, and deleted afterwards. REDISCLI_AUTH may
+    /// have the password.
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) server: Option<String>,
     /// Show results as JSON
     #[arg(long)]
     pub(crate) json: bool,
