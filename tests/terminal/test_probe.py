@@ -91,7 +91,15 @@ def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path):
     # The signal is taken from the moment that the file, which has no name, is open.
     until = time.monotonic() + 20
     folder = f"/proc/{process.pid}/fd"
-    while not any(str(tmp_path) in os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)):
+
+    def has_file():
+        try:
+            return any(str(tmp_path) in os.readlink(os.path.join(folder, name)) for name in os.listdir(folder))
+        except FileNotFoundError:
+            # A descriptor was closed meanwhile.
+            return False
+
+    while not has_file():
         assert process.poll() is None and time.monotonic() < until
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)

@@ -149,7 +149,7 @@ pub(crate) fn shown(value: f64, unit: &str) -> String {
     match unit {
         "bytes/s" => scaled(&["B/s", "KB/s", "MB/s", "GB/s"]),
         "ns" => scaled(&["ns", "us", "ms", "s"]),
-        "1/s" => scaled(&["/s", "K/s", "M/s"]),
+        "1/s" => scaled(&["/s", "K/s", "M/s", "G/s"]),
         "bytes" => bytes(value),
         "" => scaled(&[""]),
         unit => format!("{} {unit}", scaled(&[""])),

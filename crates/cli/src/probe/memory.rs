@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::io;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use mantissa_sys::pages::Pages;
@@ -18,7 +19,7 @@ use super::statistics::{Figure, Pace};
 /// Numbers in a cache line of 64 bytes.
 const LINE_NUMBERS: usize = 8;
 const WORKING_SET_MIN_BYTES: usize = 4 << 10;
-const CHASE_STEPS: usize = 200_000;
+const CHASE_STEPS: usize = 50_000;
 
 /// The kernels: name, arrays that count.
 const KERNELS: [(&str, usize); 3] = [("read", 1), ("copy", 2), ("triad", 3)];
@@ -76,15 +77,19 @@ fn bandwidth(pace: &Pace, memory_bytes: usize, section: &mut Section) -> io::Res
     Ok(())
 }
 
-/// The bandwidth of each kernel. Threads begin a pass together; it ends with the last of them.
+/// The bandwidth of each kernel.
+///
+/// A pass takes from the first thread that begins to the last that ends, by their own clocks: the thread that
+/// waits for them may run late.
 fn bandwidths(pace: &Pace, part: f64, threads: usize, len: usize) -> io::Result<Vec<Figure>> {
     let mut arrays = (0..threads * 3).map(|_| Pages::new(len, true)).collect::<io::Result<Vec<_>>>()?;
     let (start, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
-    let kernel_now = std::sync::atomic::AtomicUsize::new(KERNELS.len());
+    let kernel_now = AtomicUsize::new(KERNELS.len());
+    let (base, first, last) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
+    let nanoseconds = || u64::try_from(base.elapsed().as_nanos()).unwrap_or(u64::MAX);
     std::thread::scope(|scope| {
-        use std::sync::atomic::Ordering::Relaxed;
         for arrays in arrays.chunks_exact_mut(3) {
-            let (start, end, kernel_now) = (&start, &end, &kernel_now);
+            let (start, end, kernel_now, first, last) = (&start, &end, &kernel_now, &first, &last);
             scope.spawn(move || {
                 let [a, b, c] = arrays else { return };
                 // The first write decides on which node memory lies.
@@ -93,6 +98,7 @@ fn bandwidths(pace: &Pace, part: f64, threads: usize, len: usize) -> io::Result<
                 }
                 loop {
                     start.wait();
+                    first.fetch_min(nanoseconds(), Relaxed);
                     match kernel_now.load(Relaxed) {
                         0 => {
                             black_box(read(b));
@@ -102,15 +108,17 @@ fn bandwidths(pace: &Pace, part: f64, threads: usize, len: usize) -> io::Result<
                         3 => {}
                         _ => return,
                     }
+                    last.fetch_max(nanoseconds(), Relaxed);
                     end.wait();
                 }
             });
         }
         let pass = || {
+            first.store(u64::MAX, Relaxed);
+            last.store(0, Relaxed);
             start.wait();
-            let began = Instant::now();
             end.wait();
-            began.elapsed().as_secs_f64().max(1e-9)
+            last.load(Relaxed).saturating_sub(first.load(Relaxed)).max(1) as f64 / 1e9
         };
         // One that does nothing: all have filled their arrays then.
         pass();
@@ -155,7 +163,8 @@ fn strides(pace: &Pace, memory_bytes: usize, section: &mut Section) -> io::Resul
             black_box(sum);
             Ok(began.elapsed().as_secs_f64() * 1e9 / count as f64)
         })?;
-        curve.push(((stride * size_of::<u64>()) as f64, figure.median));
+        // Disturbed rounds would look like a line that ends.
+        curve.push(((stride * size_of::<u64>()) as f64, figure.min));
     }
     section.add("cache_line", "what is fetched at once, by strides", "bytes", Figure::once(line_of(&curve)));
     if let Some(line) = line_by_system() {
@@ -224,11 +233,17 @@ fn latency(pace: &Pace, memory_bytes: usize, section: &mut Section) -> io::Resul
     for (name, huge) in [("4 KiB pages", false), ("huge pages", true)] {
         let mut values = Pages::new(most / size_of::<u64>(), huge)?;
         values.fill(0);
+        if let Some(given) = huge_bytes().filter(|_| huge) {
+            let (given, asked) = (bytes(given), bytes(most as f64));
+            section.notes.push(format!("Huge pages: {given} were given, {asked} were asked for."));
+        }
         let mut curve = Vec::new();
         for size in &sizes {
             let values = &mut values[..size / size_of::<u64>()];
             make_cycle(values, &mut random);
-            let figure = chase(pace, 0.1 / sizes.len() as f64, values)?;
+            // The last one is memory's, and advice depends on it.
+            let shares = if Some(size) == sizes.last() { 4.0 } else { 1.0 };
+            let figure = chase(pace, shares * 0.1 / (sizes.len() + 3) as f64, values)?;
             curve.push((*size as f64, figure.median));
             if size == &WORKING_SET_MIN_BYTES && huge {
                 section.add("latency_cache", "latency, first cache", "ns", figure);
@@ -253,6 +268,13 @@ fn latency(pace: &Pace, memory_bytes: usize, section: &mut Section) -> io::Resul
         curves,
     });
     Ok(())
+}
+
+/// What this process has in huge pages.
+fn huge_bytes() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
 }
 
 /// How much memory to use: more than four times the last cache, but no more than a quarter of what there is.
