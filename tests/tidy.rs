@@ -63,7 +63,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
     ("archive", &["persist", "store"]),
-    ("cli", &["archive", "config", "protocol", "number", "persist"]),
+    ("cli", &["archive", "config", "protocol", "number", "persist", "net", "sys"]),
     ("mantissa", &["server", "cli"]),
 ];
 

@@ -22,7 +22,7 @@ mod engine;
 mod estimate;
 mod options;
 mod page;
-mod provenance;
+pub(crate) mod provenance;
 mod replies;
 mod report;
 mod workload;
@@ -59,7 +59,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 pub(crate) use self::engine::LATENCY_MAX_US;
+pub(crate) use self::estimate::Estimate;
 pub(crate) use self::options::Options as CommandLine;
+pub(crate) use self::page::escape;
 
 /// A server and what it says about itself.
 pub(crate) struct Subject {

@@ -28,6 +28,7 @@ use rustyline::{
     KeyEvent, RepeatCount,
 };
 
+pub(crate) use self::plot::{Curve, draw_curves};
 use self::preferences::{Preferences, start_file};
 use self::prompt::Prompt;
 use self::secrets::has_secret;

@@ -24,6 +24,7 @@
 //! | `archive` | `mantissa archive` |
 //! | `aof_files` | which files an append-only file consists of |
 //! | `upgrade` | `mantissa upgrade` |
+//! | `probe` | `mantissa probe` |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
@@ -44,6 +45,7 @@ mod options;
 mod output;
 mod packed;
 mod pager;
+mod probe;
 mod scan;
 mod secret;
 mod session;
@@ -58,6 +60,7 @@ pub use archive::run as archive;
 pub use benchmark::run as benchmark;
 pub use check::check;
 pub use manual::{completions, manual};
+pub use probe::run as probe;
 pub use transfer::{export, import};
 pub use upgrade::run as upgrade;
 

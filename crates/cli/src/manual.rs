@@ -15,6 +15,7 @@ use crate::archive::ArchiveOptions;
 use crate::benchmark::CommandLine as BenchmarkOptions;
 use crate::check::CheckOptions;
 use crate::options::Options;
+use crate::probe::ProbeOptions;
 use crate::transfer::{ExportOptions, ImportOptions};
 use crate::upgrade::UpgradeOptions;
 
@@ -64,6 +65,7 @@ fn program() -> Command {
         .subcommand(named(CheckOptions::command(), "check"))
         .subcommand(named(ArchiveOptions::command(), "archive"))
         .subcommand(named(UpgradeOptions::command(), "upgrade"))
+        .subcommand(named(ProbeOptions::command(), "probe"))
         .subcommand(named(CompletionOptions::command(), "completions"))
         .subcommand(named(ManualOptions::command(), "manual"))
 }

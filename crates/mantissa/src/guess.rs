@@ -4,8 +4,19 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// The subcommands.
-const COMMANDS: [&str; 10] =
-    ["server", "cli", "benchmark", "import", "export", "check", "archive", "completions", "manual", "help"];
+const COMMANDS: [&str; 11] = [
+    "server",
+    "cli",
+    "benchmark",
+    "import",
+    "export",
+    "check",
+    "archive",
+    "probe",
+    "completions",
+    "manual",
+    "help",
+];
 /// How many letters may be wrong in a command that is guessed.
 const TYPOS_MAX: usize = 2;
 

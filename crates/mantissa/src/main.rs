@@ -23,6 +23,7 @@ Usage:
   mantissa check aof PATH [--fix] [--yes]                 Look through an append-only file, repair its end
   mantissa archive COMMAND ARCHIVE [...]                  Keep snapshots, each byte of equal data once
   mantissa upgrade [--binary PATH] [-- --DIRECTIVE VALUE] Have a running server go on as another process
+  mantissa probe [OPTIONS]                                Measure what this machine can do
   mantissa completions SHELL                              Print completions for bash, zsh or fish
   mantissa manual FOLDER                                  Write man pages
   mantissa --version                                      Print the version
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Some("check") => mantissa_cli::check(std::iter::once(subcommand).chain(rest)),
         Some("archive") => mantissa_cli::archive(std::iter::once(subcommand).chain(rest)),
         Some("upgrade") => mantissa_cli::upgrade(std::iter::once(subcommand).chain(rest)),
+        Some("probe") => mantissa_cli::probe(std::iter::once(subcommand).chain(rest)),
         Some("completions") => mantissa_cli::completions(std::iter::once(subcommand).chain(rest)),
         Some("manual") => mantissa_cli::manual(std::iter::once(subcommand).chain(rest)),
         Some("--version" | "-v" | "version") => {

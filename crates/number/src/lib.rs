@@ -22,6 +22,7 @@
 //! | [`long_double`] | 80-bit extended arithmetic in software, for INCRBYFLOAT and HINCRBYFLOAT |
 //! | [`binary`] | varints, zigzag, and bulk big- and little-endian encoding |
 //! | [`vector`] | dot products, distances between bits, quantisation, for the instruction set at hand |
+//! | [`sum`] | sums of doubles by instruction set, to measure them |
 //! | [`human`] | percentages and sizes for people |
 
 pub mod binary;
@@ -32,6 +33,7 @@ pub mod human;
 pub mod integer;
 pub mod long_double;
 pub mod score;
+pub mod sum;
 pub mod vector;
 
 pub use float::{FloatText, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed};

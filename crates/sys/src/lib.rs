@@ -8,6 +8,7 @@ pub mod crash;
 pub mod descriptors;
 pub mod direct_io;
 pub mod locale;
+pub mod pages;
 pub mod process;
 pub mod scheduling;
 pub mod signals;

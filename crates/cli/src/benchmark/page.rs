@@ -100,7 +100,7 @@ fn shown(estimate: Option<Estimate>, decimals: usize, rounds: usize) -> String {
     format!("{median:.decimals$} [{low:.decimals$}, {high:.decimals$}]")
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

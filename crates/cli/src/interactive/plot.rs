@@ -119,43 +119,70 @@ fn without_names(reply: Value) -> Value {
 
 /// The chart as text, as wide as the terminal.
 pub(crate) fn draw(title: &str, points: &[(f64, f64)], has_colours: bool) -> String {
+    let label = |value: f64| {
+        let text = format!("{value:.3}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let title = format!("{title} ({} points)", points.len());
+    draw_curves(&title, &[(String::new(), points.to_vec())], has_colours, label, label)
+}
+
+/// A curve with its name.
+pub(crate) type Curve = (String, Vec<(f64, f64)>);
+
+/// The colours of curves and the codes of terminals for them.
+const COLOURS: [(Color, &str); 4] = [
+    (Color::Green, "\x1b[32m"),
+    (Color::Yellow, "\x1b[33m"),
+    (Color::Cyan, "\x1b[36m"),
+    (Color::Magenta, "\x1b[35m"),
+];
+
+/// Curves in one chart, as text, with such labels for the two axes.
+pub(crate) fn draw_curves(
+    title: &str,
+    curves: &[Curve],
+    has_colours: bool,
+    x_label: impl Fn(f64) -> String,
+    y_label: impl Fn(f64) -> String,
+) -> String {
     let width = terminal::size().map_or(80, |(columns, _)| columns).clamp(20, WIDTH_MAX);
     let bounds = |axis: fn(&(f64, f64)) -> f64| {
-        let (low, high) = points
+        let (low, high) = curves
             .iter()
+            .flat_map(|(_, points)| points)
             .map(axis)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
     };
     let (x, y) = (bounds(|point| point.0), bounds(|point| point.1));
-    let labels = |[low, high]: [f64; 2]| {
-        [low, f64::midpoint(low, high), high].map(|value| {
-            let text = format!("{value:.3}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        })
-    };
-    let style = if has_colours { Style::new().fg(Color::Green) } else { Style::new() };
-    let line =
-        Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).data(points).style(style);
-    let chart = Chart::new(vec![line])
-        .block(Block::bordered().title(format!(" {title} ({} points) ", points.len())))
-        .x_axis(Axis::default().bounds(x).labels(labels(x)))
-        .y_axis(Axis::default().bounds(y).labels(labels(y)));
+    let middle = |[low, high]: [f64; 2]| [low, f64::midpoint(low, high), high];
+    let lines = curves.iter().zip(COLOURS.iter().cycle()).map(|((name, points), (colour, _))| {
+        let style = if has_colours { Style::new().fg(*colour) } else { Style::new() };
+        let line = Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).data(points);
+        // A curve without a name has no legend.
+        if name.is_empty() { line.style(style) } else { line.name(name.as_str()).style(style) }
+    });
+    let chart = Chart::new(lines.collect())
+        .block(Block::bordered().title(format!(" {title} ")))
+        .x_axis(Axis::default().bounds(x).labels(middle(x).map(x_label)))
+        .y_axis(Axis::default().bounds(y).labels(middle(y).map(y_label)));
     let area = Rect::new(0, 0, width, HEIGHT);
     let mut buffer = Buffer::empty(area);
     chart.render(area, &mut buffer);
     let mut text = String::new();
     for row in 0..HEIGHT {
         let cells = (0..width).filter_map(|column| buffer.cell((column, row)));
-        let mut painted = false;
+        let mut painted = None;
         for cell in cells {
-            if (cell.fg == Color::Green) != painted {
-                painted = !painted;
-                text.push_str(if painted { "\x1b[32m" } else { "\x1b[0m" });
+            let paint = COLOURS.iter().find(|(colour, _)| *colour == cell.fg).map(|(_, code)| *code);
+            if paint != painted {
+                text.push_str(paint.unwrap_or("\x1b[0m"));
+                painted = paint;
             }
             text.push_str(cell.symbol());
         }
-        text.push_str(if painted { "\x1b[0m\n" } else { "\n" });
+        text.push_str(if painted.is_some() { "\x1b[0m\n" } else { "\n" });
     }
     text
 }
