@@ -218,6 +218,14 @@ def test_pages_of_other_sites(server, rest):
     assert "POST" in answer.fields["access-control-allow-methods"]
 
 
+def test_a_reply_that_is_nested_too_deeply(server, rest):
+    nested = "local outer = {} local inner = outer for i = 1, 600 do inner[1] = {} inner = inner[1] end return outer"
+    answer = rest.post("/", ["EVAL", nested, "0"])
+    assert (answer.status, json.loads(answer.content)) == (400, {"error": "ERR the reply is nested too deeply"})
+    assert answer.fields["connection"] == "close"
+    assert rest.is_closed()
+
+
 def test_the_port_opens_and_closes(server):
     with server.connect() as client:
         port = server.http_port

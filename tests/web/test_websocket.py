@@ -575,6 +575,16 @@ def test_case_7_1_closes(server):
 
 # ---- limits ----
 
+NESTED = "local outer = {} local inner = outer for i = 1, 600 do inner[1] = {} inner = inner[1] end return outer"
+
+
+def test_a_reply_that_is_nested_too_deeply(server):
+    with connected(server) as client:
+        client.send_json({"id": 1, "command": ["EVAL", NESTED, "0"]})
+        client.send_json({"id": 2, "command": ["PING"]})
+        assert client.read_json() == {"id": 1, "error": "ERR the reply is nested too deeply"}
+        assert client.read_json() == {"id": 2, "reply": "PONG"}
+
 
 def test_limits_of_frames_and_messages(one):
     with one.connect() as admin:

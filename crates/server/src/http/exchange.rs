@@ -78,7 +78,15 @@ impl Exchange {
         let mut part = Vec::new();
         let mut began = None;
         while self.missing > 0 || self.shape == Shape::Events {
-            let Ok(Some((value, len))) = self.decoder.decode(&self.replies[self.at..]) else { break };
+            let (value, len) = match self.decoder.decode(&self.replies[self.at..]) {
+                Ok(Some(decoded)) => decoded,
+                Ok(None) => break,
+                // A script's reply may be nested more deeply than is decoded.
+                Err(error) => {
+                    self.keeps_alive = false;
+                    return Outcome::Done(json::error(Status::BadRequest, &format!("ERR {error}")));
+                }
+            };
             let start = self.at;
             self.at += len;
             self.missing = self.missing.saturating_sub(1);

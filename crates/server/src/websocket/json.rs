@@ -10,8 +10,9 @@ use mantissa_protocol::json::parse_message;
 use mantissa_protocol::{base64, encode_request};
 use mantissa_store::json::write_string;
 
-/// How deeply replies are nested at most; what is deeper becomes null. The engine makes none as deep.
+/// How deeply a reply may be nested. Scripts can make deeper ones: an error goes in their place.
 const DEPTH_MAX: usize = 512;
+const TOO_DEEP: &[u8] = b"\"error\":\"ERR the reply is nested too deeply\"";
 
 /// Appends the request that a command in JSON stands for. Returns its id as JSON, empty if there is none.
 ///
@@ -38,6 +39,7 @@ pub fn messages(resp: &[u8], id: &[u8], is_push: bool, mut show: impl FnMut(&[u8
             message.extend_from_slice(id);
             message.push(b',');
         }
+        let (begin, prefix) = (reader.bytes, message.len());
         let written = match kind {
             b'-' | b'!' => reader.error(&mut message),
             b'>' => {
@@ -50,7 +52,12 @@ pub fn messages(resp: &[u8], id: &[u8], is_push: bool, mut show: impl FnMut(&[u8
             }
         };
         if written.is_none() {
-            return;
+            reader.bytes = begin;
+            if reader.skip().is_none() {
+                return;
+            }
+            message.truncate(prefix);
+            message.extend_from_slice(TOO_DEEP);
         }
         message.push(b'}');
         show(&message);
@@ -81,6 +88,24 @@ impl<'a> Reader<'a> {
         let text = self.bytes.get(..len)?;
         self.bytes = self.bytes.get(len + 2..)?;
         Some(text)
+    }
+
+    /// Steps over a value. None if it is cut.
+    fn skip(&mut self) -> Option<()> {
+        let mut left = 1_usize;
+        while left > 0 {
+            left -= 1;
+            let (&kind, line) = self.line()?.split_first()?;
+            match kind {
+                b'$' | b'*' if line == b"-1" => {}
+                b'$' | b'=' | b'!' => drop(self.bulk(line)?),
+                b'*' | b'~' | b'>' => left += Self::length(line)?,
+                b'%' => left += 2 * Self::length(line)?,
+                b'|' => left += 2 * Self::length(line)? + 1,
+                _ => {}
+            }
+        }
+        Some(())
     }
 
     /// Appends the member for an error.
@@ -256,5 +281,11 @@ mod tests {
             assert!(shown(&whole[..len], "").is_empty(), "{len}");
         }
         assert_eq!(shown(whole, ""), [r#"{"reply":{"k":["x",{"error":"ERR"}]}}"#]);
+        // What is nested too deeply is an error, and what follows is shown.
+        let deep =
+            [&b"*1\r\n".repeat(600)[..], b"%1\r\n$1\r\nk\r\n|1\r\n+a\r\n+b\r\n_\r\n+next\r\n"].concat();
+        let wanted =
+            [r#"{"id":7,"error":"ERR the reply is nested too deeply"}"#, r#"{"id":7,"reply":"next"}"#];
+        assert_eq!(shown(&deep, "7"), wanted);
     }
 }
