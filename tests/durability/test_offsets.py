@@ -29,6 +29,9 @@ def request(*words):
 def restart_and_compare(server, crash):
     """Restarts a primary: it goes on at the same offset of another history. Returns that offset."""
     before = info(server)
+    # A history begins at the start, and is noted by the thread that writes.
+    files = (server.directory / FOLDER).iterdir
+    eventually(lambda: any(before["master_replid"].encode() in file.read_bytes() for file in files()), "no history")
     server.restart(crash=crash)
     after = info(server)
     offset = int(before["master_repl_offset"])
