@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="the figures are thi
 BATCH = 2_000
 # A gate in the sense of a ratchet: whoever saves memory records the new figure, and nobody loses it again.
 GROWTH_MAX = 1.03
-# What the kernel counts, by what the server says that it uses, once nothing happens any more. Sets of integers have 1.06 to
-# 1.09 on two cores, by the load beside them.
+# What the kernel counts, by what the server says that it uses, once nothing happens any more. Sets of integers have
+# 1.06 to 1.09 on two cores, by the load beside them.
 RESIDENT_RATIO_MAX = 1.10
 REST_SECONDS_MAX = 60
 
