@@ -62,7 +62,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("config", &["commands", "protocol", "number", "sys"]),
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
-    ("archive", &["persist", "store"]),
+    ("archive", &["persist", "store", "number"]),
     ("cli", &["archive", "config", "protocol", "number", "persist", "net", "sys"]),
     ("mantissa", &["server", "cli"]),
 ];

@@ -4,18 +4,16 @@
 
 use std::io;
 
+use mantissa_number::binary::{VARINT_MAX, read_varint, write_varint};
+
 /// The error for bytes that are not what they should be.
 pub(crate) fn damaged(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
 /// Appends a number.
-pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
+pub(crate) fn put_number(number: u64, out: &mut Vec<u8>) {
+    write_varint(out, number);
 }
 
 /// Appends a length and the bytes.
@@ -63,19 +61,12 @@ impl<'a> Reader<'a> {
     }
 
     pub fn number(&mut self) -> io::Result<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(self.error("a number is too large"))
+        let Some((number, size)) = read_varint(self.bytes) else {
+            let is_cut = self.left() < VARINT_MAX;
+            return Err(self.error(if is_cut { "it ends early" } else { "a number is too large" }));
+        };
+        self.bytes = &self.bytes[size..];
+        Ok(number)
     }
 
     pub fn bytes(&mut self) -> io::Result<&'a [u8]> {
