@@ -18,12 +18,14 @@
 //!
 //! Linear in the data; takes no memory to speak of.
 
-use crate::types;
+use std::collections::BTreeMap;
+
 use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::Element;
 use mantissa_store::{Entry, LockedShards};
 use sha1::{Digest as _, Sha1};
-use std::collections::BTreeMap;
+
+use crate::types;
 
 /// The digest of nothing.
 const EMPTY: [u8; 20] = [0; 20];
@@ -65,30 +67,20 @@ impl Mixer {
 /// one instant.
 pub fn digest_keyspace(shards: &mut LockedShards<'_>) -> [u8; 20] {
     let keyspace = shards.keyspace();
-    let mut total = Mixer::new();
+    let mut digest = RunningDigest::default();
     for database in 0..keyspace.database_count() {
-        let mut has_keys = false;
         for shard in 0..keyspace.shard_count() {
             shards.visit(shard, |shard| {
-                for entry in shard.databases[database].iter() {
-                    if !has_keys {
-                        total.mix(&(database as u32).to_be_bytes());
-                        has_keys = true;
-                    }
-                    let mut digest = Mixer::new();
-                    digest.mix(entry.key());
-                    value(&mut digest, entry);
-                    total.add_digest(&digest);
-                }
+                shard.databases[database].iter().for_each(|entry| digest.add(database, entry));
             });
         }
     }
-    total.0
+    digest.value()
 }
 
-/// The digest of a keyspace whose keys come one by one, in any order.
+/// The digest of a keyspace whose keys come one by one, in any order: for each database the sum of its keys.
 #[derive(Default)]
-pub struct RunningDigest(BTreeMap<usize, [u8; 20]>);
+pub struct RunningDigest(BTreeMap<usize, Mixer>);
 
 impl RunningDigest {
     /// Takes a key of a database.
@@ -96,17 +88,15 @@ impl RunningDigest {
         let mut digest = Mixer::new();
         digest.mix(entry.key());
         value(&mut digest, entry);
-        let mut sum = Mixer(*self.0.entry(database).or_insert(EMPTY));
-        sum.add_digest(&digest);
-        self.0.insert(database, sum.0);
+        self.0.entry(database).or_insert_with(Mixer::new).add_digest(&digest);
     }
 
-    /// What [`digest_keyspace`] says of all of them.
+    /// The digest of all of them.
     pub fn value(&self) -> [u8; 20] {
         let mut total = Mixer::new();
         for (database, sum) in &self.0 {
             total.mix(&(*database as u32).to_be_bytes());
-            total.0.iter_mut().zip(sum).for_each(|(mine, theirs)| *mine ^= theirs);
+            total.0.iter_mut().zip(sum.0).for_each(|(mine, theirs)| *mine ^= theirs);
         }
         total.0
     }
