@@ -192,8 +192,6 @@ pub(super) fn is_string(bytes: &[u8]) -> bool {
 /// The number that begins here, if it is one.
 #[inline]
 pub(super) fn number(bytes: &[u8]) -> Option<Number> {
-    let decimal =
-        |width| Number::Double(signed(&bytes[2..], width) as f64 / POWERS[usize::from(bytes[1]) % 10]);
     Some(match bytes[0] {
         tag @ SMALL..SHORT_STRING => Number::Integer(i64::from(tag - SMALL) + SMALL_MIN),
         INT_8 => Number::Integer(signed(&bytes[1..], 1)),
@@ -202,11 +200,10 @@ pub(super) fn number(bytes: &[u8]) -> Option<Number> {
         INT_64 => Number::Integer(signed(&bytes[1..], 8)),
         UNSIGNED => Number::Unsigned(u64::from_le_bytes(eight(&bytes[1..]))),
         DOUBLE => Number::Double(f64::from_le_bytes(eight(&bytes[1..]))),
-        DECIMAL_8 => decimal(1),
-        DECIMAL_16 => decimal(2),
-        DECIMAL_32 => decimal(4),
-        DECIMAL_64 => decimal(8),
-        _ => return None,
+        _ => {
+            let (integer, scale) = decimal(bytes)?;
+            Number::Double(integer as f64 / POWERS[scale % POWERS.len()])
+        }
     })
 }
 
@@ -289,21 +286,26 @@ pub(super) fn decimal(bytes: &[u8]) -> Option<(i64, usize)> {
     Some((signed(&bytes[2..], width), usize::from(bytes[1])))
 }
 
+/// What stands before a string of so many bytes, and how many bytes of it.
+#[inline]
+fn string_header(len: usize) -> ([u8; 5], usize) {
+    let [a, b, c, d] = (len as u32).to_le_bytes();
+    if len <= SHORT_STRING_MAX {
+        ([SHORT_STRING + a, 0, 0, 0, 0], 1)
+    } else if len <= 0xff {
+        ([STRING_8, a, 0, 0, 0], 2)
+    } else if len <= 0xffff {
+        ([STRING_16, a, b, 0, 0], 3)
+    } else {
+        ([STRING_32, a, b, c, d], 5)
+    }
+}
+
 /// Appends a string.
 #[inline]
 pub(super) fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    match text.len() {
-        len @ 0..=SHORT_STRING_MAX => out.push(SHORT_STRING + len as u8),
-        len @ 0..=0xff => out.extend_from_slice(&[STRING_8, len as u8]),
-        len @ 0..=0xffff => {
-            out.push(STRING_16);
-            out.extend_from_slice(&(len as u16).to_le_bytes());
-        }
-        len => {
-            out.push(STRING_32);
-            out.extend_from_slice(&(len as u32).to_le_bytes());
-        }
-    }
+    let (header, size) = string_header(text.len());
+    out.extend_from_slice(&header[..size]);
     out.extend_from_slice(text);
 }
 
@@ -314,17 +316,17 @@ pub(super) fn begin_string(out: &mut Vec<u8>) -> usize {
     out.len() - 1
 }
 
-/// Ends a string whose text has been appended.
+/// Ends a string whose text has been appended. If it is long its text is moved, to make room for a longer
+/// header.
 #[inline]
 pub(super) fn end_string(start: usize, out: &mut Vec<u8>) {
     let len = out.len() - start - 1;
-    if len <= SHORT_STRING_MAX {
-        out[start] = SHORT_STRING + len as u8;
-    } else {
-        let text = out.split_off(start + 1);
-        out.truncate(start);
-        put_string(&text, out);
+    let (header, size) = string_header(len);
+    if size > 1 {
+        out.extend_from_slice(&[0; 4][..size - 1]);
+        out.copy_within(start + 1..start + 1 + len, start + size);
     }
+    out[start..start + size].copy_from_slice(&header[..size]);
 }
 
 /// Where the text of the string that begins here stands.
