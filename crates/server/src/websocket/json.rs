@@ -7,12 +7,8 @@
 //! Costs: one pass over the bytes of a reply, without a tree in between.
 
 use mantissa_protocol::json::parse_message;
-use mantissa_protocol::{base64, encode_request};
+use mantissa_protocol::{DecodeError, NESTING_MAX, base64, encode_request};
 use mantissa_store::json::write_string;
-
-/// How deeply a reply may be nested. Scripts can make deeper ones: an error goes in their place.
-const DEPTH_MAX: usize = 512;
-const TOO_DEEP: &[u8] = b"\"error\":\"ERR the reply is nested too deeply\"";
 
 /// Appends the request that a command in JSON stands for. Returns its id as JSON, empty if there is none.
 ///
@@ -57,7 +53,9 @@ pub fn messages(resp: &[u8], id: &[u8], is_push: bool, mut show: impl FnMut(&[u8
                 return;
             }
             message.truncate(prefix);
-            message.extend_from_slice(TOO_DEEP);
+            // It is whole, so it is nested too deeply: scripts can make such replies.
+            message.extend_from_slice(b"\"error\":");
+            write_string(format!("ERR {}", DecodeError::TooDeep).as_bytes(), &mut message);
         }
         message.push(b'}');
         show(&message);
@@ -153,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     fn elements(&mut self, count: usize, out: &mut Vec<u8>, depth: usize) -> Option<()> {
-        if depth == DEPTH_MAX {
+        if depth == NESTING_MAX {
             return None;
         }
         out.push(b'[');
@@ -169,7 +167,7 @@ impl<'a> Reader<'a> {
 
     /// A map is an object. Keys that are no strings become their JSON text.
     fn members(&mut self, count: usize, out: &mut Vec<u8>, depth: usize) -> Option<()> {
-        if depth == DEPTH_MAX {
+        if depth == NESTING_MAX {
             return None;
         }
         out.push(b'{');
