@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import { FormDialog } from "../../form";
 import { useLoaded } from "../../store";
 import { count, show } from "../../text";
-import { Button, Failure, Field, attempt, Tabs } from "../../ui";
+import { Button, Failure, attempt, Tabs } from "../../ui";
 import { useWriting, type ValueProps } from "../key";
+import { Draft } from "./draft";
 
 /** A value of JSON: text for what has no parts. */
 type Part = { text: string } | { list: Part[] } | { members: [string, Part][] };
@@ -54,23 +55,14 @@ export function JsonValue(props: ValueProps) {
         </div>
       )}
       {tab === "text" && (
-        <>
-          <Field label="Document" value={draft ?? value} onInput={setDraft} lines={14} disabled={!writing} />
-          {writing && (
-            <div class="row">
-              <Button
-                kind="main"
-                disabled={draft === null}
-                onClick={() => void attempt(() => set("$", draft ?? value), "Saved")}
-              >
-                Save
-              </Button>
-              <Button disabled={draft === null} onClick={() => setDraft(null)}>
-                Undo
-              </Button>
-            </div>
-          )}
-        </>
+        <Draft
+          label="Document"
+          text={value}
+          draft={draft}
+          onDraft={setDraft}
+          mayEdit={writing}
+          onSave={() => void attempt(() => set("$", draft ?? value), "Saved")}
+        />
       )}
       {edited && (
         <FormDialog

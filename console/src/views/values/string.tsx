@@ -2,9 +2,10 @@
 import { useState } from "preact/hooks";
 import { useLoaded } from "../../store";
 import { bytes, bytesOf, count, numberOf, show, typed, type Text } from "../../text";
-import { attempt, Button, Failure, Field, Tabs } from "../../ui";
+import { attempt, Button, Failure, Tabs } from "../../ui";
 import { FormDialog } from "../../form";
 import { useWriting, type ValueProps } from "../key";
+import { Draft } from "./draft";
 
 /** Bytes of a value that are asked for at first. */
 const BYTES_MAX = 2 << 20;
@@ -27,10 +28,9 @@ export function StringValue(props: ValueProps) {
   const { value } = loaded;
   if (value === null) return <Failure text={loaded.error} />;
   const isWhole = value.length <= limit;
-  const shown = draft ?? show(value.text);
   const save = () =>
     attempt(async () => {
-      await session.call("SET", name, typed(shown, value.text), "XX", "KEEPTTL");
+      await session.call("SET", name, typed(draft ?? show(value.text), value.text), "XX", "KEEPTTL");
       setDraft(null);
       loaded.again();
       props.onChange();
@@ -57,19 +57,14 @@ export function StringValue(props: ValueProps) {
         )}
       </div>
       {form === "text" && (
-        <>
-          <Field label="Value" value={shown} onInput={setDraft} lines={14} disabled={!isWhole || !writing} />
-          {writing && isWhole && (
-            <div class="row">
-              <Button kind="main" disabled={draft === null} onClick={() => void save()}>
-                Save
-              </Button>
-              <Button disabled={draft === null} onClick={() => setDraft(null)}>
-                Undo
-              </Button>
-            </div>
-          )}
-        </>
+        <Draft
+          label="Value"
+          text={show(value.text)}
+          draft={draft}
+          onDraft={setDraft}
+          mayEdit={isWhole && writing}
+          onSave={() => void save()}
+        />
       )}
       {form === "json" && (
         <pre class="dump" tabIndex={0}>
