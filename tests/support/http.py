@@ -20,11 +20,13 @@ class Response:
         return f"{self.status} {self.fields} {self.content[:200]!r}"
 
 
-class HttpConnection:
-    """A connection to a port of this machine."""
+class Stream:
+    """A connection to a port of this machine, and what has come over it."""
 
-    def __init__(self, port, timeout=20.0):
+    def __init__(self, port, timeout=20.0, tls=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.pending = b""
 
     def __enter__(self):
@@ -35,6 +37,19 @@ class HttpConnection:
 
     def close(self):
         self.socket.close()
+
+    def _fill(self):
+        try:
+            data = self.socket.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise Closed(self.pending)
+        self.pending += data
+
+
+class HttpConnection(Stream):
+    """A connection that speaks HTTP."""
 
     def send(self, data):
         self.socket.sendall(data)
@@ -49,15 +64,6 @@ class HttpConnection:
         """Send a request and read the answer."""
         self.request(path, **request)
         return self.read(with_content=request.get("method") != "HEAD")
-
-    def _fill(self):
-        try:
-            data = self.socket.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            raise Closed(self.pending)
-        self.pending += data
 
     def read(self, with_content=True):
         """Read an answer."""

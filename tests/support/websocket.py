@@ -4,10 +4,10 @@ import base64
 import hashlib
 import json
 import os
-import socket
 import struct
 import time
 
+from .http import Stream
 from .resp import Closed, Decoder, encode
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -40,14 +40,11 @@ def frame(opcode, payload=b"", fin=True, reserved=0, mask=None, key=b"\x37\xfa\x
     return head + key + hidden.to_bytes(len(payload), "big")
 
 
-class WebSocket:
+class WebSocket(Stream):
     """A connection to `/ws` at a port of this machine."""
 
     def __init__(self, port, path="/ws", fields=None, without=(), timeout=20.0, rest=b"", tls=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
-        if tls is not None:
-            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
-        self.pending = b""
+        super().__init__(port, timeout, tls)
         self.decoder = Decoder()
         key = base64.b64encode(os.urandom(16)).decode()
         all_fields = {
@@ -74,24 +71,6 @@ class WebSocket:
         wanted = base64.b64encode(hashlib.sha1((key + GUID).encode()).digest()).decode()
         assert self.fields["sec-websocket-accept"] == wanted
         assert self.fields["upgrade"].lower() == "websocket" and self.fields["connection"].lower() == "upgrade"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self.socket.close()
-
-    def _fill(self):
-        try:
-            data = self.socket.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            raise Closed(self.pending)
-        self.pending += data
 
     def _take(self, count):
         while len(self.pending) < count:

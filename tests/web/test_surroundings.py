@@ -3,11 +3,8 @@
 import json
 import os
 import signal
-import ssl
 import urllib.request
 
-import pytest
-from support.certificates import HAS_OPENSSL, make_authority, make_certificate
 from support.http import HttpConnection
 from support.servers import free_port
 from upgrade.conftest import start_upgrade
@@ -15,22 +12,9 @@ from upgrade.conftest import start_upgrade
 from .conftest import Rest
 
 
-@pytest.mark.skipif(not HAS_OPENSSL, reason="needs the openssl command")
-@pytest.mark.parametrize("driver", ["io_uring", "epoll"])
-def test_http_within_tls(start_server, tmp_path, driver):
-    make_authority(tmp_path, "ca")
-    make_certificate(tmp_path, "server", "ca")
-    options = {
-        "io-driver": driver,
-        "http-tls-port": free_port(),
-        "tls-cert-file": tmp_path / "server.crt",
-        "tls-key-file": tmp_path / "server.key",
-        "tls-ca-cert-file": tmp_path / "ca.crt",
-        "tls-auth-clients": "no",
-    }
-    start_server(options=options, workers=2)
-    trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    url = f"https://localhost:{options['http-tls-port']}/"
+def test_http_within_tls(tls_server):
+    port, trusted = tls_server
+    url = f"https://localhost:{port}/"
     value = "x" * 300_000
     for command, result in [(["SET", "k", value], "OK"), (["GET", "k"], value)]:
         request = urllib.request.Request(url, data=json.dumps(command).encode())

@@ -5,13 +5,10 @@ import os
 import pathlib
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
 
 import pytest
-from support.certificates import HAS_OPENSSL, make_authority, make_certificate
-from support.servers import free_port
 from support.websocket import WebSocket
 from upgrade.conftest import start_upgrade
 
@@ -47,22 +44,9 @@ def test_ws_of_npm(server):
     assert json.loads(found.stdout) == EXPECTED
 
 
-@pytest.mark.skipif(not HAS_OPENSSL, reason="needs the openssl command")
-@pytest.mark.parametrize("driver", ["io_uring", "epoll"])
-def test_websocket_within_tls(start_server, tmp_path, driver):
-    make_authority(tmp_path, "ca")
-    make_certificate(tmp_path, "server", "ca")
-    options = {
-        "io-driver": driver,
-        "http-tls-port": free_port(),
-        "tls-cert-file": tmp_path / "server.crt",
-        "tls-key-file": tmp_path / "server.key",
-        "tls-ca-cert-file": tmp_path / "ca.crt",
-        "tls-auth-clients": "no",
-    }
-    start_server(options=options, workers=2)
-    trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    with WebSocket(options["http-tls-port"], tls=trusted) as client:
+def test_websocket_within_tls(tls_server):
+    port, trusted = tls_server
+    with WebSocket(port, tls=trusted) as client:
         value = "x" * 300_000
         assert client.ask("SET", "k", value) == {"reply": "OK"}
         assert client.ask("GET", "k") == {"reply": value}
