@@ -14,7 +14,7 @@ import random
 import statistics
 import sys
 
-from servers import ROOT, Server, add_programs, encode, programs
+from servers import ROOT, Server, add_programs, programs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
@@ -59,17 +59,6 @@ def works(size):
     }
 
 
-def measure(server, commands, batch):
-    """Microseconds of processor time for a command."""
-    batches = [b"".join(map(encode, commands[at : at + batch])) for at in range(0, len(commands), batch)]
-    before = server.run_seconds()
-    for number, sent in enumerate(batches):
-        server.connection.sendall(sent)
-        for _ in range(min(batch, len(commands) - number * batch)):
-            server.reply()
-    return (server.run_seconds() - before) / len(commands) * 1e6
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_programs(parser)
@@ -94,7 +83,7 @@ def main():
             for round_number in range(options.rounds):
                 for server in servers if round_number % 2 else servers[::-1]:
                     server.call(("JSON.SET", "doc", "$", texts[0]))
-                    figures[server.name].append(measure(server, commands, batch))
+                    figures[server.name].append(server.microseconds_each(commands, batch))
             ours, theirs = (statistics.median(figures[server]) for server in ("mantissa", "redis"))
             print(f"| {length} | {name} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |", flush=True)
     for server in servers:

@@ -12,7 +12,7 @@ import random
 import statistics
 import sys
 
-from servers import ROOT, Server, add_programs, encode, programs
+from servers import ROOT, Server, add_programs, programs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
@@ -37,17 +37,6 @@ SETUP = [
 ]
 
 
-def measure(server, commands):
-    """Microseconds of processor time for a command."""
-    batches = [b"".join(map(encode, commands[at : at + BATCH])) for at in range(0, len(commands), BATCH)]
-    before = server.run_seconds()
-    for batch in batches:
-        server.connection.sendall(batch)
-        for _ in range(BATCH):
-            server.reply()
-    return (server.run_seconds() - before) / len(commands) * 1e6
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_programs(parser)
@@ -68,7 +57,7 @@ def main():
             count = options.requests // 40 if "MADD" in work else options.requests
             made = [make(lambda most=ITEMS: "item:%012d" % generator.randrange(most)) for _ in range(count)]
             for server in servers if round_number % 2 else servers[::-1]:
-                figures[work][server.name].append(measure(server, made))
+                figures[work][server.name].append(server.microseconds_each(made, BATCH))
     print("| command | mantissa, us | RedisBloom, us | ratio |")
     print("| --- | --- | --- | --- |")
     for work, measured in figures.items():

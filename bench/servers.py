@@ -89,6 +89,17 @@ class Server:
         folder = f"/proc/{self.process.pid}/task"
         return sum(int(open(f"{folder}/{task}/schedstat").read().split()[0]) for task in os.listdir(folder)) / 1e9
 
+    def microseconds_each(self, commands, batch):
+        """Microseconds of processor time for a command, where so many are sent together."""
+        batches = [commands[at : at + batch] for at in range(0, len(commands), batch)]
+        batches = [(b"".join(map(encode, sent)), len(sent)) for sent in batches]
+        before = self.run_seconds()
+        for sent, count in batches:
+            self.connection.sendall(sent)
+            for _ in range(count):
+                self.reply()
+        return (self.run_seconds() - before) / len(commands) * 1e6
+
     def memory(self):
         """Bytes of used_memory, and resident bytes as the kernel counts them."""
         status = open(f"/proc/{self.process.pid}/status").read()
