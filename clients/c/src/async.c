@@ -151,6 +151,7 @@ static void free_now(redisAsyncContext *ac) {
     run_all(ac, &ac->sub.replies);
     subscriptions_end(ac, ac->sub.channels);
     subscriptions_end(ac, ac->sub.patterns);
+    deadlines_free(ac);
     clean_up_events(ac);
     if ((ac->c.flags & REDIS_CONNECTED) && ac->onDisconnect != NULL) {
         ac->onDisconnect(ac, ac->err == 0 || asked ? REDIS_OK : REDIS_ERR);
@@ -310,6 +311,7 @@ void redisAsyncHandleWrite(redisAsyncContext *ac) {
 void redisAsyncHandleTimeout(redisAsyncContext *ac) {
     redisContext *c = &ac->c;
     const struct timeval *timeout = c->command_timeout;
+    if (deadlines_expire(ac) == DEADLINES_DONE) return;
     if (c->flags & REDIS_CONNECTED) {
         if (ac->replies.head == NULL && ac->sub.replies.head == NULL) return;
         /* The timer of connecting, late. */
@@ -332,18 +334,17 @@ static int out_of_memory(redisAsyncContext *ac) {
     return REDIS_ERR;
 }
 
-static int add_callback(redisCallbackList *list, redisCallbackFn *fn, void *privdata) {
+static redisCallback *new_callback(redisCallbackFn *fn, void *privdata) {
     redisCallback *callback = hi_calloc(1, sizeof *callback);
-    if (callback == NULL) return REDIS_ERR;
+    if (callback == NULL) return NULL;
     callback->fn = fn;
     callback->privdata = privdata;
     callback->pending_subs = 1;
-    callbacks_append(list, callback);
-    return REDIS_OK;
+    return callback;
 }
 
-int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata,
-                               const char *command, size_t length) {
+/* Room for a command in the output. */
+static int reserve_output(redisAsyncContext *ac, size_t length) {
     redisContext *c = &ac->c;
     if (c->flags & (REDIS_DISCONNECTING | REDIS_FREEING)) return REDIS_ERR;
     size_t queued = sdslen(c->obuf), queued_max = reader_of(c->reader)->output_max;
@@ -351,23 +352,38 @@ int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void 
     sds longer = sdsMakeRoomFor(c->obuf, length);
     if (longer == NULL) return out_of_memory(ac);
     c->obuf = longer;
-    int noted = REDIS_OK;
-    switch (command_kind(command, length)) {
-    case SUBSCRIBES: noted = note_subscribe(ac, fn, privdata, command, length); break;
-    case UNSUBSCRIBES:
+    return REDIS_OK;
+}
+
+static void add_output(redisAsyncContext *ac, const char *command, size_t length) {
+    ac->c.obuf = sdscatlen(ac->c.obuf, command, length);
+    async_want_write(ac, 1);
+}
+
+int async_send(redisAsyncContext *ac, redisCallback *callback, const char *command, size_t length) {
+    if (reserve_output(ac, length) != REDIS_OK) return REDIS_ERR;
+    callbacks_append(ac->c.flags & REDIS_SUBSCRIBED ? &ac->sub.replies : &ac->replies, callback);
+    add_output(ac, command, length);
+    return REDIS_OK;
+}
+
+int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata,
+                               const char *command, size_t length) {
+    if (reserve_output(ac, length) != REDIS_OK) return REDIS_ERR;
+    enum command_kind kind = command_kind(command, length);
+    if (kind == SUBSCRIBES) {
+        if (note_subscribe(ac, fn, privdata, command, length) != REDIS_OK) return out_of_memory(ac);
+    } else if (kind == UNSUBSCRIBES) {
         /* Its confirmations go to the callbacks of the channels. */
         if (note_unsubscribe(ac, command, length) != REDIS_OK) return REDIS_ERR;
-        break;
-    case MONITORS:
-        c->flags |= REDIS_MONITORING;
-        noted = add_callback(&ac->replies, fn, privdata);
-        break;
-    default:
-        noted = add_callback(c->flags & REDIS_SUBSCRIBED ? &ac->sub.replies : &ac->replies, fn, privdata);
+    } else {
+        redisCallback *callback = new_callback(fn, privdata);
+        if (callback == NULL) return out_of_memory(ac);
+        if (kind == MONITORS) ac->c.flags |= REDIS_MONITORING;
+        int beside = kind != MONITORS && (ac->c.flags & REDIS_SUBSCRIBED);
+        callbacks_append(beside ? &ac->sub.replies : &ac->replies, callback);
     }
-    if (noted != REDIS_OK) return out_of_memory(ac);
-    c->obuf = sdscatlen(c->obuf, command, length);
-    async_want_write(ac, 1);
+    add_output(ac, command, length);
     return REDIS_OK;
 }
 

@@ -4,15 +4,26 @@
 
 #include "config.h"
 #include "hiredis/async.h"
+#include "read.h"
 
 /* For libhiredis_ssl as well, so these two are visible. */
 /* The connection is at an end: with an error in the context, or because nothing is left to wait for. */
 void __redisAsyncDisconnect(redisAsyncContext *ac);
+/* The timer where single commands have timeouts. */
+void __mantissaStartTimer(redisAsyncContext *ac);
 /* Call the callbacks of all replies that are in the buffer. */
 void redisProcessCallbacks(redisAsyncContext *ac);
 
+static inline struct deadlines *deadlines_of(redisAsyncContext *ac) {
+    return reader_of(ac->c.reader)->deadlines;
+}
+
 /* An operation that waits begins its time anew. */
 static inline void async_start_timer(redisAsyncContext *ac) {
+    if (UNLIKELY(deadlines_of(ac) != NULL)) {
+        __mantissaStartTimer(ac);
+        return;
+    }
     const struct timeval *timeout =
         ac->c.flags & REDIS_CONNECTED ? ac->c.command_timeout : ac->c.connect_timeout;
     if (ac->ev.scheduleTimer != NULL && timeout != NULL && (timeout->tv_sec != 0 || timeout->tv_usec != 0)) {
@@ -30,6 +41,27 @@ static inline void async_want_write(redisAsyncContext *ac, int wanted) {
     void (*change)(void *) = wanted ? ac->ev.addWrite : ac->ev.delWrite;
     if (change != NULL) change(ac->ev.data);
 }
+
+/* ---- Timeouts of single commands: deadlines.c ---- */
+
+/* A command with a timeout. `unsubscribe_sent` of the callback, which commands do not use otherwise, is
+ * CALLBACK_TIMED while it is in the heap. */
+struct timed {
+    redisCallback callback;
+    struct deadlines *deadlines;
+    size_t at;
+    int64_t due; /* microseconds of the monotonic clock */
+};
+enum { CALLBACK_TIMED = 2 };
+
+INTERNAL void deadlines_remove(redisCallback *callback);
+/* The timer has expired: call back what is late. DEADLINES_CONNECTION: so is the connection as a whole.
+ * DEADLINES_DONE: that is all, and the context may be gone. */
+enum { DEADLINES_DONE, DEADLINES_CONNECTION };
+INTERNAL int deadlines_expire(redisAsyncContext *ac);
+INTERNAL void deadlines_free(redisAsyncContext *ac);
+/* Queue a command and its callback, which belongs to the context then. REDIS_ERR: it does not. */
+INTERNAL int async_send(redisAsyncContext *ac, redisCallback *callback, const char *command, size_t length);
 
 /* ---- Lists of callbacks ---- */
 
@@ -49,7 +81,20 @@ static inline redisCallback *callbacks_take(redisCallbackList *list) {
     if (callback == NULL) return NULL;
     list->head = callback->next;
     if (list->head == NULL) list->tail = NULL;
+    if (UNLIKELY(callback->unsubscribe_sent == CALLBACK_TIMED)) deadlines_remove(callback);
     return callback;
+}
+
+/* Put all of `from` behind `list`. */
+static inline void callbacks_join(redisCallbackList *list, redisCallbackList *from) {
+    if (from->head == NULL) return;
+    if (list->tail != NULL) {
+        list->tail->next = from->head;
+    } else {
+        list->head = from->head;
+    }
+    list->tail = from->tail;
+    from->head = from->tail = NULL;
 }
 
 INTERNAL void async_run(redisAsyncContext *ac, const redisCallback *callback, void *reply);

@@ -16,6 +16,8 @@ struct reader {
 
     /* Of the context whose reader this is: bytes that may wait in obuf; 0 is no limit. */
     size_t output_max;
+    /* Of the asynchronous context whose reader this is; NULL until a command has a timeout. */
+    struct deadlines *deadlines;
 };
 
 ALWAYS_INLINE struct reader *reader_of(redisReader *shown) { return (struct reader *)shown; }

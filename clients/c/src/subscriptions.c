@@ -215,9 +215,7 @@ int is_subscription_reply(const redisReply *reply) {
 /* A confirmation that the last subscription is gone: replies belong to commands again. */
 static void leave_subscribed(redisAsyncContext *ac) {
     ac->c.flags &= ~REDIS_SUBSCRIBED;
-    for (redisCallback *callback; (callback = callbacks_take(&ac->sub.replies)) != NULL;) {
-        callbacks_append(&ac->replies, callback);
-    }
+    callbacks_join(&ac->replies, &ac->sub.replies);
 }
 
 int subscription_callback(redisAsyncContext *ac, redisReply *reply, redisCallback *found) {

@@ -2,6 +2,7 @@
  * programs do with hiredis's interface, on connections of each kind, waiting and by callbacks. */
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -307,6 +308,77 @@ static void test_async(void) {
     CHECK(state.nulls == 1 && state.status == REDIS_ERR);
 }
 
+static int late, in_time;
+
+/* When a command is due, in microseconds: not before, not after. */
+struct due {
+    long long earliest, latest;
+};
+static long long last_due;
+
+static long long now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+/* Called back in the order in which commands are due. */
+static void on_late(redisAsyncContext *ac, void *reply, void *privdata) {
+    const struct due *due = privdata;
+    if (reply != NULL) {
+        in_time++;
+        return;
+    }
+    late++;
+    CHECK(ac->err == REDIS_ERR_TIMEOUT && strcmp(ac->errstr, "Timeout") == 0 && ac->c.err == 0);
+    CHECK(due->latest >= last_due && due->earliest <= now_us());
+    if (due->earliest > last_due) last_due = due->earliest;
+}
+
+static void on_late_free(redisAsyncContext *ac, void *reply, void *privdata) {
+    CHECK(reply == NULL && privdata == NULL);
+    redisAsyncFree(ac);
+}
+
+static void test_deadlines(int connection_timeout) {
+    struct state state;
+    redisAsyncContext *ac = open_async(&state);
+    struct due dues[200];
+    late = in_time = 0, last_due = 0;
+    struct timeval long_time = {20, 0};
+    if (connection_timeout) redisAsyncSetTimeout(ac, long_time);
+    CHECK(mantissaAsyncCommandWithin(ac, long_time, NULL, NULL, "SUBSCRIBE x") == REDIS_ERR);
+    /* The first is in time, and nothing comes for a while behind it. */
+    mantissaAsyncCommandWithin(ac, long_time, on_late, NULL, "PING");
+    redisAsyncCommand(ac, NULL, NULL, "BLPOP none 0.3");
+    for (long i = 0; i < 200; i++) {
+        long milliseconds = 1 + i * 7919 % 150;
+        struct timeval timeout = {0, milliseconds * 1000};
+        dues[i].earliest = now_us() + timeout.tv_usec;
+        CHECK(mantissaAsyncCommandWithin(ac, timeout, on_late, &dues[i], "ECHO %ld", i) == REDIS_OK);
+        dues[i].latest = now_us() + timeout.tv_usec;
+    }
+    const char *argv[] = {"SET", "counter", "99"};
+    mantissaAsyncCommandArgvWithin(ac, long_time, on_late, NULL, 3, argv, NULL);
+    redisAsyncCommand(ac, on_reply, &state, "INCR counter");
+    run(ac, &state);
+    CHECK(late == 200 && in_time == 2 && state.replies == 1 && state.nulls == 0 && state.status == REDIS_OK);
+    /* Freed where it is late, with others still to come. */
+    ac = open_async(&state);
+    struct timeval soon = {0, 20000};
+    redisAsyncCommand(ac, on_reply, &state, "BLPOP none 0");
+    mantissaAsyncCommandWithin(ac, soon, on_late_free, NULL, "PING");
+    mantissaAsyncCommandWithin(ac, long_time, on_reply, &state, "PING");
+    run(ac, &state);
+    CHECK(state.nulls == 2);
+    /* The connection's own timeout is earlier. */
+    ac = open_async(&state);
+    redisAsyncSetTimeout(ac, soon);
+    mantissaAsyncCommandWithin(ac, long_time, on_reply, &state, "BLPOP none 0");
+    run(ac, &state);
+    CHECK(state.nulls == 1 && state.status == REDIS_ERR);
+}
+
 static void on_message(redisAsyncContext *ac, void *got, void *privdata) {
     struct state *state = privdata;
     redisReply *reply = got;
@@ -426,6 +498,8 @@ int main(int argc, char **argv) {
         test_resp3();
         test_timeouts();
         test_async();
+        test_deadlines(0);
+        test_deadlines(1);
         test_subscriptions(2);
         test_subscriptions(3);
         test_async_push();

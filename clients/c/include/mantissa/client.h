@@ -2,6 +2,7 @@
 #ifndef MANTISSA_CLIENT_H
 #define MANTISSA_CLIENT_H
 
+#include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
 #ifdef __cplusplus
@@ -12,6 +13,18 @@ extern "C" {
  * added: the function returns REDIS_ERR, and the connection has no error. For an asynchronous context pass
  * &ac->c. */
 void mantissaSetOutputLimit(redisContext *c, size_t bytes);
+
+/* Asynchronous commands with a time of their own. One without a reply in time is called back with NULL, with
+ * ac->err and ac->errstr of a timeout during that call; the connection goes on, and the reply is dropped if
+ * it comes. The command may have run. Both kinds of timeouts, these and redisAsyncSetTimeout's, may be used
+ * together. REDIS_ERR as with redisAsyncCommand, and for SUBSCRIBE, MONITOR and their kin, which have many
+ * replies, and where the event loop's adapter has no timer. A timeout of zero is none. */
+int mantissaAsyncCommandWithin(redisAsyncContext *ac, struct timeval timeout, redisCallbackFn *fn,
+                               void *privdata, const char *format, ...);
+int mantissaAsyncCommandArgvWithin(redisAsyncContext *ac, struct timeval timeout, redisCallbackFn *fn,
+                                   void *privdata, int argc, const char **argv, const size_t *argvlen);
+int mantissaAsyncFormattedCommandWithin(redisAsyncContext *ac, struct timeval timeout, redisCallbackFn *fn,
+                                        void *privdata, const char *command, size_t length);
 
 /* A reply, or an element of one, whose text lies in the buffer that it was read into. A reply is an array of
  * these: the elements of an aggregate follow it, each with its own behind it; `next` views further is its
