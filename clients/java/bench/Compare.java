@@ -1,97 +1,115 @@
-import com.sun.management.ThreadMXBean;
+package mantissa.bench;
+
 import io.lettuce.core.RedisClient;
-import java.lang.management.ManagementFactory;
-import java.util.Arrays;
+import io.lettuce.core.ScoredValue;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import mantissa.client.Client;
 import mantissa.client.ClientOptions;
 import mantissa.client.Command;
+import mantissa.client.PackedReply;
 import mantissa.client.ReplyTypes;
 import mantissa.client.ScoredMembers;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Level;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+import org.openjdk.jmh.annotations.Threads;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.resps.Tuple;
 
-/** Times this client, Jedis and Lettuce by turns: medians of rounds, and the bytes that all threads allocate. */
+/** This client, Jedis and Lettuce with the server at -Dport: 10,000 scores by one thread, GET by 64 on one connection. */
+@State(Scope.Benchmark)
 public class Compare {
     private static final int MEMBERS = 10_000;
-    private static final int CALLS = 200;
-    private static final int ROUNDS = 9;
-    private static final int THREADS = 64;
-    private static final int GETS = 500;
 
-    private static long allocated() {
-        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        return Arrays.stream(threads.getThreadAllocatedBytes(threads.getAllThreadIds())).filter(each -> each > 0).sum();
-    }
+    private Client own;
+    private Jedis jedis;
+    private RedisClient lettuceClient;
+    private RedisCommands<String, String> lettuce;
+    private final Command<ScoredMembers> range =
+            Command.of("ZRANGE", "bench:z", 0, -1, "WITHSCORES").as(ReplyTypes.SCORED);
+    private final Command<ScoredMembers> again = range.as(ScoredMembers.into(new ScoredMembers()));
+    private final Command<PackedReply> packed = range.packed(PackedReply.Type.F64);
+    private final Command<String> get = Command.of("GET", "bench:k").as(ReplyTypes.STRING);
+    private final double[] scores = new double[MEMBERS];
 
-    private static void ranges(String[] names, Runnable[] clients) {
-        double[][] micros = new double[names.length][ROUNDS];
-        double[] kilobytes = new double[names.length];
-        for (int round = 0; round < ROUNDS; round++) {
-            for (int which = 0; which < names.length; which++) {
-                long before = allocated();
-                long start = System.nanoTime();
-                for (int call = 0; call < CALLS; call++) {
-                    clients[which].run();
-                }
-                micros[which][round] = (System.nanoTime() - start) / 1e3 / CALLS;
-                kilobytes[which] = (allocated() - before) / 1024.0 / CALLS;
-            }
-        }
-        for (int which = 0; which < names.length; which++) {
-            Arrays.sort(micros[which]);
-            System.out.printf("ZRANGE %d WITHSCORES, %s: %.0f us, %.1f KiB%n", MEMBERS, names[which],
-                    micros[which][ROUNDS / 2], kilobytes[which]);
-        }
-    }
-
-    private static void gets(String[] names, Runnable[] clients) throws InterruptedException {
-        double[][] rates = new double[names.length][ROUNDS];
-        for (int round = 0; round < ROUNDS; round++) {
-            for (int which = 0; which < names.length; which++) {
-                Runnable get = clients[which];
-                Thread[] threads = new Thread[THREADS];
-                long start = System.nanoTime();
-                for (int index = 0; index < THREADS; index++) {
-                    threads[index] = new Thread(() -> {
-                        for (int call = 0; call < GETS; call++) {
-                            get.run();
-                        }
-                    });
-                    threads[index].start();
-                }
-                for (Thread thread : threads) {
-                    thread.join();
-                }
-                rates[which][round] = THREADS * GETS * 1e9 / (System.nanoTime() - start);
-            }
-        }
-        for (int which = 0; which < names.length; which++) {
-            Arrays.sort(rates[which]);
-            System.out.printf("GET, %d threads, one connection, %s: %.0f/s%n", THREADS, names[which],
-                    rates[which][ROUNDS / 2]);
-        }
-    }
-
-    public static void main(String[] arguments) throws Exception {
-        int port = Integer.parseInt(arguments[0]);
-        Client own = Client.connect(ClientOptions.tcp("127.0.0.1", port));
-        Jedis jedis = new Jedis("127.0.0.1", port);
-        var lettuce = RedisClient.create("redis://127.0.0.1:" + port).connect().sync();
+    @Setup(Level.Trial)
+    public void connect() {
+        int port = Integer.getInteger("port");
+        own = Client.connect(ClientOptions.tcp("127.0.0.1", port));
+        jedis = new Jedis("127.0.0.1", port);
+        lettuceClient = RedisClient.create("redis://127.0.0.1:" + port);
+        StatefulRedisConnection<String, String> connection = lettuceClient.connect();
+        lettuce = connection.sync();
         Random random = new Random(1);
         own.call("DEL", "bench:z");
         for (int index = 0; index < MEMBERS; index++) {
             own.call("ZADD", "bench:z", random.nextDouble() * 1000, "member:" + index);
         }
         own.call("SET", "bench:k", "v".repeat(100));
-        Command<ScoredMembers> range =
-                Command.of("ZRANGE", "bench:z", 0, -1, "WITHSCORES").as(ReplyTypes.SCORED);
-        Command<ScoredMembers> again = range.as(ScoredMembers.into(new ScoredMembers()));
-        ranges(new String[] {"own", "own, one object", "Jedis", "Lettuce"}, new Runnable[] {
-            () -> own.run(range), () -> own.run(again), () -> jedis.zrangeWithScores("bench:z", 0, -1),
-            () -> lettuce.zrangeWithScores("bench:z", 0, -1)});
-        Command<String> get = Command.of("GET", "bench:k").as(ReplyTypes.STRING);
-        gets(new String[] {"own", "Lettuce"},
-                new Runnable[] {() -> own.run(get), () -> lettuce.get("bench:k")});
-        System.exit(0);
+    }
+
+    @TearDown(Level.Trial)
+    public void disconnect() {
+        own.close();
+        jedis.close();
+        lettuceClient.shutdown(0, 0, TimeUnit.SECONDS);
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.AverageTime)
+    @OutputTimeUnit(TimeUnit.MICROSECONDS)
+    public ScoredMembers rangeOwn() {
+        return own.run(range);
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.AverageTime)
+    @OutputTimeUnit(TimeUnit.MICROSECONDS)
+    public ScoredMembers rangeOwnOneObject() {
+        return own.run(again);
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.AverageTime)
+    @OutputTimeUnit(TimeUnit.MICROSECONDS)
+    public double[] rangeOwnPacked() {
+        own.run(packed).doubles(scores);
+        return scores;
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.AverageTime)
+    @OutputTimeUnit(TimeUnit.MICROSECONDS)
+    public List<Tuple> rangeJedis() {
+        return jedis.zrangeWithScores("bench:z", 0, -1);
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.AverageTime)
+    @OutputTimeUnit(TimeUnit.MICROSECONDS)
+    public List<ScoredValue<String>> rangeLettuce() {
+        return lettuce.zrangeWithScores("bench:z", 0, -1);
+    }
+
+    @Benchmark
+    @Threads(64)
+    public String getOwn() {
+        return own.run(get);
+    }
+
+    @Benchmark
+    @Threads(64)
+    public String getLettuce() {
+        return lettuce.get("bench:k");
     }
 }

@@ -13,11 +13,14 @@ import java.util.concurrent.CompletableFuture;
 public final class Client implements AutoCloseable {
     private final ClientOptions options;
     private final Connection connection;
+    /** Tells when the primary moves; null without Sentinels that do. */
+    private final PubSub sentinels;
 
-    private Client(ClientOptions options) {
+    Client(ClientOptions options, Runnable disconnected) {
         this.options = options;
-        connection = new Connection(options, () -> {});
+        connection = new Connection(options, () -> {}, disconnected);
         connection.start();
+        sentinels = options.sentinels == null ? null : options.sentinels.watch(connection::breakSocket);
     }
 
     /**
@@ -27,12 +30,12 @@ public final class Client implements AutoCloseable {
      * @throws ServerException if it refuses the user, the database or the name
      */
     public static Client connect(ClientOptions options) {
-        return new Client(options.copy());
+        return new Client(options.copy(), () -> {});
     }
 
     /** Another connection with the same options, for one user at a time. The caller closes it. */
     public Client dedicated() {
-        return new Client(options);
+        return new Client(options, () -> {});
     }
 
     /** The protocol of the connection: 2 or 3. */
@@ -133,6 +136,9 @@ public final class Client implements AutoCloseable {
     /** Closes the connection; what waits for replies gets {@link ConnectionLostException}. */
     @Override
     public void close() {
+        if (sentinels != null) {
+            sentinels.close();
+        }
         connection.close();
     }
 

@@ -5,6 +5,7 @@ import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -28,10 +29,12 @@ public final class ClientOptions implements Cloneable {
     int maxQueuedBytes = 64 * 1024 * 1024;
     boolean reconnect = true;
     Consumer<Reply> pushListener = message -> {};
-    boolean trackingBroadcast;
-    String[] trackingPrefixes;
+    /** CLIENT TRACKING on each connection. */
+    boolean tracking;
+    /** Not null: the primary is where they say. */
+    Sentinels sentinels;
 
-    private ClientOptions(Supplier<SocketAddress> address, String host) {
+    ClientOptions(Supplier<SocketAddress> address, String host) {
         this.address = address;
         this.host = host;
     }
@@ -52,6 +55,26 @@ public final class ClientOptions implements Cloneable {
         ClientOptions options = new ClientOptions(Objects.requireNonNull(address), null);
         options.addressMayChange = true;
         return options;
+    }
+
+    /**
+     * The primary of that name, which Sentinels know: they are asked at each connection, and a connection is made anew when
+     * one of them says that the primary has moved, or when it turns out to be a replica.
+     */
+    public static ClientOptions sentinel(String name, List<InetSocketAddress> sentinels) {
+        Sentinels known = new Sentinels(Objects.requireNonNull(name), sentinels);
+        ClientOptions options = resolving(known);
+        options.sentinels = known;
+        return options;
+    }
+
+    /** How the Sentinels themselves are reached: their user, TLS, timeouts. */
+    public ClientOptions sentinelSettings(Consumer<ClientOptions> settings) {
+        if (sentinels == null) {
+            throw new IllegalStateException("there are no Sentinels");
+        }
+        sentinels.settings = Objects.requireNonNull(settings);
+        return this;
     }
 
     /** The user and password of AUTH; a null user is the default user. */

@@ -83,11 +83,12 @@ public final class Command<T> {
     }
 
     /** The word at {@code index}; 0 is the name. */
-    Object word(int index) {
+    public Object word(int index) {
         return words[index];
     }
 
-    int wordCount() {
+    /** How many words there are, the name among them. */
+    public int wordCount() {
         return count;
     }
 

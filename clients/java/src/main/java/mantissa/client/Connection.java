@@ -29,6 +29,8 @@ final class Connection implements ReplyDecoder.Handler {
     private final Thread thread;
     /** Runs on the connection's thread after each greeting, to send what a new connection needs. */
     private final Runnable connected;
+    /** Runs on the connection's thread after each loss, before what was sent fails. */
+    private final Runnable disconnected;
     private final CompletableFuture<Void> firstConnection = new CompletableFuture<>();
 
     private final ReentrantLock lock = new ReentrantLock();
@@ -62,8 +64,13 @@ final class Connection implements ReplyDecoder.Handler {
     private volatile int protocol;
 
     Connection(ClientOptions options, Runnable connected) {
+        this(options, connected, () -> {});
+    }
+
+    Connection(ClientOptions options, Runnable connected, Runnable disconnected) {
         this.options = options;
         this.connected = connected;
+        this.disconnected = disconnected;
         try {
             selector = Selector.open();
         } catch (IOException failed) {
@@ -254,6 +261,7 @@ final class Connection implements ReplyDecoder.Handler {
             if (made != null) {
                 made.close();
             }
+            disconnected.run();
             lost(cause);
             if (!firstConnection.isDone()) {
                 firstConnection.completeExceptionally(cause);
@@ -368,20 +376,24 @@ final class Connection implements ReplyDecoder.Handler {
         if (options.database != 0) {
             first.add(new Object[] {"SELECT", options.database});
         }
-        if (options.trackingPrefixes != null) {
-            List<Object> tracking = new ArrayList<>(List.of("CLIENT", "TRACKING", "ON"));
-            if (options.trackingBroadcast) {
-                tracking.add("BCAST");
-                for (String prefix : options.trackingPrefixes) {
-                    tracking.addAll(List.of("PREFIX", prefix));
-                }
-            }
-            first.add(tracking.toArray());
+        if (options.tracking && protocol == 3) {
+            first.add(new Object[] {"CLIENT", "TRACKING", "ON"});
         }
         for (Object reply : call(made, first)) {
             if (reply instanceof ServerException refused) {
                 throw refused;
             }
+        }
+        if (options.addressMayChange) {
+            requirePrimary(made);
+        }
+    }
+
+    private void requirePrimary(Transport made) throws IOException {
+        // A user without the right to ROLE finds out by READONLY.
+        if (call(made, List.<Object[]>of(new Object[] {"ROLE"})).get(0) instanceof Reply role
+                && !role.asList().get(0).asString().equals("master")) {
+            throw new IOException("the server is no primary (any more)");
         }
     }
 

@@ -3,10 +3,7 @@ package mantissa.client;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
@@ -28,55 +25,26 @@ import org.junit.jupiter.api.Timeout;
 /** The client with a server: the program that MANTISSA_BINARY names. */
 @Timeout(60)
 class ClientTest {
-    private static Process server;
+    private static TestServer server;
     private static Path folder;
-    private static int port;
     private static int tlsPort;
     private static SSLContext tls;
 
     @BeforeAll
     static void start() throws Exception {
-        String binary = System.getenv("MANTISSA_BINARY");
-        assumeTrue(binary != null, "MANTISSA_BINARY names no server: tests with one are skipped");
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            tlsPort = free.getLocalPort();
-        }
         folder = Files.createTempDirectory("mantissa-java");
         makeCertificate();
-        server = new ProcessBuilder(binary, "server", "--port", Integer.toString(port), "--save", "", "--dir",
-                folder.toString(), "--unixsocket", folder.resolve("s").toString(),
+        tlsPort = TestServer.freePort();
+        server = TestServer.start(folder, "--unixsocket", folder.resolve("s").toString(),
                 "--tls-port", Integer.toString(tlsPort), "--tls-auth-clients", "no",
                 "--tls-cert-file", folder.resolve("cert.pem").toString(),
-                "--tls-key-file", folder.resolve("key.pem").toString())
-                .redirectErrorStream(true).redirectOutput(Path.of("target", "server.log").toFile()).start();
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
-        while (true) {
-            try (Client client = client()) {
-                client.call("PING");
-                return;
-            } catch (ConnectionLostException notYet) {
-                if (System.nanoTime() > deadline || !server.isAlive()) {
-                    throw notYet;
-                }
-                TimeUnit.MILLISECONDS.sleep(20);
-            }
-        }
+                "--tls-key-file", folder.resolve("key.pem").toString());
     }
 
     @AfterAll
     static void stop() throws Exception {
         if (server != null) {
-            server.destroy();
-            server.waitFor();
-            try (var files = Files.list(folder)) {
-                for (Path file : files.toList()) {
-                    Files.deleteIfExists(file);
-                }
-            }
-            Files.delete(folder);
+            server.close();
         }
     }
 
@@ -106,7 +74,7 @@ class ClientTest {
     }
 
     private static ClientOptions options() {
-        return ClientOptions.tcp("127.0.0.1", port);
+        return server.options();
     }
 
     private static Client client() {
@@ -249,10 +217,7 @@ class ClientTest {
 
     @Test
     void noServerIsAnException() throws Exception {
-        int unused;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            unused = free.getLocalPort();
-        }
+        int unused = TestServer.freePort();
         assertThrows(ConnectionLostException.class, () -> Client.connect(ClientOptions.tcp("127.0.0.1", unused)));
     }
 }
