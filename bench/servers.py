@@ -9,14 +9,11 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(ROOT, "tests"))
+from support.ports import free_port  # noqa: E402
+
 TICKS = os.sysconf("SC_CLK_TCK")
 START_SECONDS_MAX = 30
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def encode(command):

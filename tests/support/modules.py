@@ -18,6 +18,9 @@ DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject
 # The start of the names of the commands that these modules have.
 COMMANDS = ("json.", "bf.", "cf.", "cms.", "topk.", "tdigest.", "ts.")
 
+# Commands of later modules than these.
+LATER = (b"ts.nrange", b"ts.nrevrange", b"ts.querylabels", b"ts.read")
+
 
 def folder():
     """Where the modules are to be, or None where nothing brings them."""

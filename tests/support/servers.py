@@ -18,12 +18,12 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
 from . import modules as redis_modules
+from .ports import free_port
 from .resp import Closed, Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -88,14 +88,6 @@ def command_line(kind):
     if not path.exists():
         raise FileNotFoundError(f"{path} is not built: cargo build --profile fast, or set MANTISSA_BINARY")
     return [str(path), "server"]
-
-
-def free_port():
-    """A port that is free now. The kernel hands out ephemeral ports round-robin, so a clash needs a full
-    turn."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def die_with_parent():
