@@ -1,6 +1,6 @@
 // A connection to the server: WebSocket with JSON (docs/websocket.md). It comes back by itself when it was
 // lost; commands that were under way then have failed, and the caller decides.
-import type { Reply, Text } from "./text";
+import { parseJson, type Reply, type Text } from "./text";
 
 /** An argument of a command. */
 export type Word = Text | number;
@@ -123,7 +123,7 @@ export class Connection {
   }
 
   private receive(data: string): void {
-    const message = JSON.parse(data) as { id?: number; reply?: Reply; error?: string; push?: Reply[] };
+    const message = parseJson(data) as { id?: number; reply?: Reply; error?: string; push?: Reply[] };
     const waiting = message.id === undefined ? undefined : this.waiting.get(message.id);
     if (message.id !== undefined) this.waiting.delete(message.id);
     if (message.push !== undefined) {

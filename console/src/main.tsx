@@ -1,6 +1,6 @@
 // The page: the login, then a frame around the views.
 import { render, type ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { coloursChanged } from "./chart";
 import { Samples } from "./samples";
 import { Session, type About } from "./session";
@@ -169,7 +169,7 @@ function Frame(props: { session: Session; onLeave: () => void }) {
   const [path, setPath] = useState(place());
   const readOnly = useStore(session.readOnly);
   useStore(session.changed);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const go = () => setPath(place());
     addEventListener("hashchange", go);
     return () => removeEventListener("hashchange", go);

@@ -34,6 +34,8 @@ const ASKED: Record<string, string[]> = {
   functionDelete: ["FUNCTION", "DELETE", "library"],
   save: ["BGSAVE"],
   rewrite: ["BGREWRITEAOF"],
+  archive: ["MANTISSA.ARCHIVE", "STATUS"],
+  archiveNow: ["MANTISSA.ARCHIVE", "NOW"],
   publish: ["PUBLISH", "channel", "message"],
   subscribe: ["PSUBSCRIBE", "*"],
   "edit string": ["SET", "k", "v"],
@@ -73,6 +75,7 @@ const PROBES: Record<string, string[]> = {
   clients: ["CLIENT", "LIST", "ID", "x"],
   config: ["CONFIG", "GET", "none"],
   functions: ["FUNCTION", "LIST", "LIBRARYNAME", "none"],
+  archive: ["MANTISSA.ARCHIVE", "STATUS"],
 };
 
 export class Session {
@@ -306,6 +309,7 @@ const ALWAYS = new Set([
   "MANTISSA.TREE",
   "MANTISSA.JOBS",
   "MANTISSA.KEYS",
+  "MANTISSA.ARCHIVE|STATUS",
   "EVAL_RO",
   "EVALSHA_RO",
   "FCALL_RO",

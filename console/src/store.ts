@@ -1,5 +1,5 @@
 // Values that views show and follow.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 export class Store<T> {
   private followers = new Set<() => void>();
@@ -17,10 +17,11 @@ export class Store<T> {
   }
 }
 
-/** The value of a store; the view is drawn anew when it changes. */
+/** The value of a store; the view is drawn anew when it changes. It follows before anything else can happen:
+ * other effects wait for the next frame, and a change until then would never be drawn. */
 export function useStore<T>(store: Store<T>): T {
   const [, draw] = useState({});
-  useEffect(() => store.follow(() => draw({})), [store]);
+  useLayoutEffect(() => store.follow(() => draw({})), [store]);
   return store.value;
 }
 

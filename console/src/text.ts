@@ -2,8 +2,55 @@
 
 /** A string of the server. */
 export type Text = string | { base64: string };
-/** What a command replies. */
-export type Reply = null | boolean | number | string | Reply[] | { [name: string]: Reply };
+/** What a command replies. Integers that a number can not hold are of the type bigint. */
+export type Reply = null | boolean | number | bigint | string | Reply[] | { [name: string]: Reply };
+
+/** Before the digits of such an integer, between JSON and a reply. Nobody else can know it. */
+const MARK = `${crypto.getRandomValues(new Uint32Array(4)).join("-")}:`;
+
+/** JSON with every integer as it is. */
+export function parseJson(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(markIntegers(text), (_, value) =>
+    typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value,
+  );
+}
+
+/** Makes strings of the integers of JSON that a number can not hold. */
+function markIntegers(text: string): string {
+  const parts: string[] = [];
+  const token = /"|-?\d[\d.eE+-]*/g;
+  let copied = 0;
+  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
+    if (found[0] === '"') {
+      token.lastIndex = stringEnd(text, found.index);
+    } else if (/^-?\d{16,}$/.test(found[0]) && !Number.isSafeInteger(Number(found[0]))) {
+      parts.push(text.slice(copied, found.index), `"${MARK}${found[0]}"`);
+      copied = token.lastIndex;
+    }
+  }
+  return parts.join("") + text.slice(copied);
+}
+
+/** Where the string of JSON that begins at `at` ends. */
+export function stringEnd(text: string, at: number): number {
+  for (at += 1; at < text.length; at += 1) {
+    const letter = text[at];
+    if (letter === "\\") at += 1;
+    else if (letter === '"') return at + 1;
+  }
+  return text.length;
+}
+
+/** A reply as JSON, with every integer as it is. */
+export function jsonOf(reply: Reply, indent?: number): string {
+  const text = JSON.stringify(
+    reply,
+    (_, value: unknown) => (typeof value === "bigint" ? `${MARK}${value}` : value),
+    indent,
+  );
+  return text.replaceAll(new RegExp(`"${MARK}(-?\\d+)"`, "g"), "$1");
+}
 
 /** Whether a reply is bytes that are not UTF-8. */
 export function isBytes(reply: unknown): reply is { base64: string } {
@@ -50,7 +97,7 @@ export function show(text: unknown): string {
   if (typeof text === "string") return text;
   if (isBytes(text)) return escapeBytes(bytesOf(text));
   if (text === null || text === undefined) return "";
-  return typeof text === "object" ? JSON.stringify(text) : String(text);
+  return typeof text === "object" ? jsonOf(text as Reply) : String(text);
 }
 
 function escapeBytes(bytes: Uint8Array): string {

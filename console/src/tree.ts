@@ -4,8 +4,10 @@ import type { Session } from "./session";
 import { Store } from "./store";
 import { fields, isBytes, numberOf, sameText, show, type Reply, type Text } from "./text";
 
-/** Children that are asked for at once. */
+/** Children that are asked for at once, and children of each of them that come along: those are there when it
+ * is opened. */
 const CHILDREN_MAX = 1000;
+const GRANDCHILDREN_MAX = 10;
 
 export interface Filter {
   pattern: string;
@@ -46,7 +48,10 @@ export class Tree {
   error = "";
   /** Percent of the walk that is under way. */
   progress: number | null = null;
+  /** What that walk took. */
   elapsedMs = 0;
+  /** When the walk over all keys ended. */
+  countedAt = new Date();
   private walker: Connection;
   private client: Reply = null;
   private job: Reply = null;
@@ -87,6 +92,7 @@ export class Tree {
       if (pattern !== "") words.push("MATCH", pattern);
       if (type !== "") words.push("TYPE", type);
       words.push("OFFSET", String(node.children?.length ?? 0), "LIMIT", String(CHILDREN_MAX));
+      words.push("DEPTH", "2", "BELOW", String(GRANDCHILDREN_MAX));
       await this.walker.whenReady();
       this.take(node, fields(await this.walker.call(...words)));
       this.error = "";
@@ -101,14 +107,17 @@ export class Tree {
 
   private take(node: Node, reply: Map<string, Reply>): void {
     Object.assign(node, countsOf(reply));
-    this.elapsedMs = numberOf(reply.get("elapsed-ms"));
+    if (node === this.root) {
+      this.elapsedMs = numberOf(reply.get("elapsed-ms"));
+      this.countedAt = new Date();
+    }
     const found = (reply.get("children") as Reply[]).map((child) => nodeOf(fields(child), node));
     // A new walk may order children otherwise where their counts are equal.
     const before = new Set(node.children?.map((child) => `${child.isPrefix} ${show(child.name)}`));
     const isNew = (child: Node) => !before.has(`${child.isPrefix} ${show(child.name)}`);
     node.children = [...(node.children ?? []), ...found.filter(isNew)];
     // The server's memory for children is bounded: then nothing more comes.
-    node.rest = found.length === 0 ? 0 : node.keys - node.children.reduce((sum, it) => sum + it.keys, 0);
+    node.rest = found.length === 0 ? 0 : keysBeside(node);
   }
 
   toggle(node: Node): void {
@@ -189,11 +198,16 @@ function countsOf(reply: Map<string, Reply>): Counts {
   return { keys: number("keys"), bytes: number("bytes"), expiring: number("expiring") };
 }
 
+/** Keys below a node that are in none of its children. */
+function keysBeside(node: Node): number {
+  return node.keys - (node.children ?? []).reduce((sum, it) => sum + it.keys, 0);
+}
+
 function nodeOf(reply: Map<string, Reply>, parent: Node): Node {
   const name = reply.get("name") as Text;
   const above = parent.name;
   const isBelow = !isBytes(name) && !isBytes(above) && name.startsWith(above) && name.length > above.length;
-  return {
+  const node: Node = {
     ...emptyNode(),
     ...countsOf(reply),
     name,
@@ -204,4 +218,10 @@ function nodeOf(reply: Map<string, Reply>, parent: Node): Node {
     depth: parent.depth + 1,
     isOpen: false,
   };
+  const children = reply.get("children");
+  if (Array.isArray(children)) {
+    node.children = children.map((child) => nodeOf(fields(child), node));
+    node.rest = keysBeside(node);
+  }
+  return node;
 }

@@ -50,11 +50,12 @@ def open_page(browser):
             lambda request: request.url.startswith(url) or complaints.append(f"elsewhere: {request.url}"),
         )
 
-    def start(server, path="", **options):
+    def start(server, path="", init_script="", **options):
         options = {"viewport": {"width": 1280, "height": 800}} | options
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(15000)
+        context.set_default_timeout(60000)
+        context.add_init_script(init_script)
         page = context.new_page()
         watch(page, server.url)
         page.goto(server.url + path)

@@ -21,6 +21,13 @@ HOSTILE = [
 ]
 
 
+# Frames, and what is done some moments after one, come two seconds late.
+LATE_FRAMES = """
+const later = setTimeout;
+window.requestAnimationFrame = (work) => later(() => work(performance.now()), 2000);
+window.setTimeout = (work, ms, ...more) => later(work, ms > 0 && ms <= 150 ? 2000 : ms, ...more);
+"""
+
 DENIED = ("-config", "-json.set", "-mantissa.delete")
 
 
@@ -97,6 +104,8 @@ def test_strings(server, open_page, check_accessibility):
     check_accessibility(page)
     pane(page).get_by_role("button", name="Bytes").click()
     assert "63 68 61 6e" in pane(page).locator(".dump").inner_text()
+    # The button that is pressed can be read below the pointer, too.
+    check_accessibility(page)
     pane(page).get_by_role("button", name="Bits").click()
     pane(page).get_by_role("button", name="Set a bit").click()
     answer(page, Offset="7", **{"0_or_1": "0"})
@@ -303,6 +312,40 @@ def test_hostile_names_and_values(server, open_page, name):
     page.goto(server.url + address("json"))
     pane(page).locator(".json-open").nth(1).wait_for()
     assert page.locator("#root script, #root img, #root svg").count() == 0
+
+
+def test_a_tree_that_comes_before_the_first_frame(server, open_page):
+    """A browser that has much to do draws late; what has come until then is shown all the same."""
+    server.redis.call("MSET", "a:1", "x", "a:2", "x", "b", "x")
+    page = open_page(server, "#/overview", init_script=LATE_FRAMES)
+    page.get_by_role("link", name="Keys").click()
+    page.get_by_role("treeitem", name="a:").wait_for()
+
+
+def test_a_prefix_opens_without_another_walk(server, open_page):
+    for number in range(60):
+        server.redis.call("SET", f"few:{number % 7}", "x")
+        server.redis.call("SET", f"many:{number}:x", "x")
+    page = open_page(server, "#/keys")
+    tree = page.get_by_role("tree")
+    tree.get_by_role("treeitem", name="few:").wait_for()
+    server.redis.call("SET", "few:new", "x")
+
+    def walks():
+        return server.redis.call("INFO", "commandstats").split(b"cmdstat_mantissa.tree:calls=")[1].split(b",")[0]
+
+    before = walks()
+    tree.get_by_role("treeitem", name="few:").click()
+    tree.get_by_role("treeitem", name="6 string").wait_for()
+    tree.get_by_role("treeitem", name="many:").click()
+    tree.get_by_role("treeitem", name="50 keys more").wait_for()
+    assert walks() == before
+    assert tree.get_by_role("treeitem").count() == 2 + 7 + 10 + 1
+    # The rest is counted when it is asked for.
+    tree.get_by_role("treeitem", name="50 keys more").click()
+    tree.get_by_role("treeitem", name="more…").wait_for(state="detached")
+    page.get_by_label("Ask again").click()
+    page.get_by_text("68 keys").wait_for()
 
 
 def test_names_that_are_no_text(server, open_page):

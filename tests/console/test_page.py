@@ -61,7 +61,7 @@ def test_wrong_password_and_login(server, open_page, check_accessibility):
     server.redis.call("ACL", "SETUSER", "ada", "on", ">right", "~*", "&*", "+@all")
     server.redis.call("CONFIG", "SET", "requirepass", "secret")
     page = open_page(server)
-    page.get_by_role("button", name="Log in").wait_for()
+    page.get_by_role("button", name="Log in").hover()
     check_accessibility(page)
     page.get_by_label("User").fill("ada")
     page.get_by_label("Password").fill("wrong")

@@ -1,8 +1,10 @@
 """The workbench, messages and events, the slow log, latency, clients, configuration, users, functions, saves."""
 
 import re
+import subprocess
 
 import pytest
+from support.servers import free_port, subject_path
 from support.waiting import eventually
 
 from .test_keys import answer, rows
@@ -49,6 +51,21 @@ def test_workbench(server, open_page, check_accessibility):
     eventually(lambda: server.redis.call("GET", "n") == b"2", "the transaction did not run")
     page.get_by_role("button", name="Clear").click()
     assert page.locator(".done").count() == 0
+
+
+def test_large_integers(server, open_page):
+    """A number of JavaScript has 53 bits; what is shown is what the server has."""
+    page = visit(server, open_page, "workbench", "Workbench")
+    server.redis.call("SET", "n", "9223372036854775806")
+    enter(page, "INCR n")
+    result(page, "INCR n").get_by_text("(number) 9223372036854775807", exact=True).wait_for()
+    line = "BITFIELD bits SET i64 0 -9007199254740993 GET i64 0"
+    enter(page, line)
+    result(page, line).get_by_role("button", name="JSON").click()
+    assert "-9007199254740993" in result(page, line).locator("pre").inner_text().split()
+    # What looks like one in a string stays a string.
+    enter(page, "ECHO 9007199254740993")
+    result(page, "ECHO 9007199254740993").get_by_text("9007199254740993", exact=True).wait_for()
 
 
 def test_completion_and_history(server, open_page):
@@ -215,7 +232,23 @@ def test_saves(server, open_page, check_accessibility):
     page = visit(server, open_page, "saves", "Saves")
     page.get_by_role("button", name="Save now").click()
     eventually(lambda: dict(rows(page, "Dump"))["Changes since"] == "0", "nothing is saved")
+    page.get_by_text("turn it on").wait_for()
     page.get_by_role("button", name="Rewrite now").click()
+    check_accessibility(page)
+
+
+def test_archive(start_server, open_page, check_accessibility, tmp_path):
+    port, archive = free_port(), tmp_path / "archive"
+    subprocess.run([subject_path(), "archive", "init", archive], check=True, capture_output=True)
+    server = start_server(options={"http-port": port, "archive-url": archive})
+    server.url = f"http://127.0.0.1:{port}/"
+    with server.connect() as connection:
+        connection.call("SET", "a", "b")
+    page = visit(server, open_page, "saves", "Saves")
+    page.get_by_role("button", name="Snapshot now").click()
+    eventually(lambda: dict(rows(page, "Archive")).get("Snapshots") == "1", "there is no snapshot")
+    found = dict(rows(page, "Archive"))
+    assert found["State"] == "idle" and found["Keys"] == "1" and found["Archive"] == str(archive)
     check_accessibility(page)
 
 

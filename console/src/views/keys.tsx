@@ -1,10 +1,10 @@
 // The keys of the database: a tree of prefixes beside the key that is chosen.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { Session } from "../session";
 import { useStore } from "../store";
 import { Tree, type Filter, type Row } from "../tree";
 import { bytes, count, duration, fields, isBytes, show, type Reply, type Text } from "../text";
-import { attempt, Button, Choice, Dialog, Failure, Field, Table, VirtualList } from "../ui";
+import { attempt, Button, Choice, clock, Dialog, Failure, Field, Table, VirtualList } from "../ui";
 import { BulkDelete } from "./bulk_delete";
 import { TYPES, typeName } from "../value_types";
 import { KeyPane } from "./key";
@@ -44,7 +44,7 @@ function KeysOf(props: { session: Session }) {
   const hasTree = session.may("tree");
   const tree = useMemo(() => (hasTree ? new Tree(session, filter) : null), [filter, round]);
   useEffect(() => () => tree?.close(), [tree]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const go = () => setChosen(keyOfAddress());
     addEventListener("hashchange", go);
     return () => removeEventListener("hashchange", go);
@@ -231,7 +231,7 @@ function TreeList(props: { tree: Tree; chosen: Text | null; onOpen: (key: Text) 
       <p class="summary" aria-live="polite">
         {tree.root.children !== null &&
           `${count(tree.root.keys)} keys, ${bytes(tree.root.bytes)}` +
-            ` (counted in ${duration(tree.elapsedMs)})`}
+            ` (counted in ${duration(tree.elapsedMs)}, at ${clock(tree.countedAt)})`}
         {walking && (
           <>
             {" "}

@@ -46,6 +46,13 @@ export function Overview(props: { samples: Samples }) {
           value={bytes(number("used_memory"))}
           note={maximum > 0 ? `of ${bytes(maximum)}` : `peak ${bytes(number("used_memory_peak"))}`}
         />
+        {info.has("tier_values") && (
+          <Figure
+            name="On disk"
+            value={bytes(number("tier_value_bytes"))}
+            note={`${count(number("tier_values"))} values, ${bytes(number("tier_max_bytes"))} at most`}
+          />
+        )}
         <Figure
           name="Keys"
           value={count(keys.reduce((sum, [, it]) => sum + Number(part(it, "keys")), 0))}

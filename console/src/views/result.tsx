@@ -1,7 +1,7 @@
 // A reply: as text like redis-cli's, as a table, as a chart, where it has the shape.
 import { useState } from "preact/hooks";
 import { Chart } from "../chart";
-import { count, isBytes, isError, numberOf, show, type Reply } from "../text";
+import { count, isBytes, isError, jsonOf, numberOf, show, type Reply } from "../text";
 import { Table, Tabs } from "../ui";
 
 /** Rows of a table, and lines of text, that are shown. */
@@ -36,7 +36,7 @@ export function Result(props: { reply: Reply }) {
       )}
       {form === "json" && (
         <pre class="dump" tabIndex={0}>
-          {cut(JSON.stringify(reply, null, 2))}
+          {cut(jsonOf(reply, 2))}
         </pre>
       )}
       {form === "table" && grid && (
@@ -74,7 +74,7 @@ function cut(text: string): string {
 }
 
 function cellOf(reply: Reply): string {
-  const text = isScalar(reply) ? (reply === null ? "(nil)" : show(reply)) : JSON.stringify(reply);
+  const text = isScalar(reply) ? (reply === null ? "(nil)" : show(reply)) : jsonOf(reply);
   return text.length > 500 ? `${text.slice(0, 500)}…` : text;
 }
 
@@ -85,7 +85,7 @@ function isScalar(reply: Reply): boolean {
 /** A reply as redis-cli writes it. */
 export function textOf(reply: Reply, indent = ""): string {
   if (reply === null) return "(nil)";
-  if (typeof reply === "number") return `(number) ${reply}`;
+  if (typeof reply === "number" || typeof reply === "bigint") return `(number) ${reply}`;
   if (typeof reply === "boolean") return `(${reply})`;
   if (isError(reply)) return `(error) ${reply.error}`;
   if (typeof reply === "string" || isBytes(reply)) return show(reply);

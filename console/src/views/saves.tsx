@@ -1,19 +1,26 @@
-// What is written to disk: dumps and the append-only file.
+// What is written to disk: dumps, the append-only file, and snapshots in an archive.
 import { parseInfo } from "../samples";
 import type { Session } from "../session";
 import { useEvery, useLoaded, useStore } from "../store";
-import { bytes, count, duration, fields, moment, show } from "../text";
+import { bytes, count, duration, fields, moment, numberOf, show, type Reply } from "../text";
 import { attempt, Button, Failure, Panel, Table } from "../ui";
+
+type Found = Map<string, Reply>;
 
 export function Saves(props: { session: Session }) {
   const { session } = props;
   const readOnly = useStore(session.readOnly);
   const loaded = useLoaded(async () => {
-    const [info, settings] = await Promise.all([
+    const [info, settings, archive] = await Promise.all([
       session.call("INFO", "persistence"),
-      session.call("CONFIG", "GET", "save", "dir", "dbfilename", "append*").catch(() => null),
+      session.call("CONFIG", "GET", "save", "dir", "dbfilename", "append*", "archive-*").catch(() => null),
+      session.may("archive") ? session.call("MANTISSA.ARCHIVE", "STATUS").catch(() => null) : null,
     ]);
-    return { info: parseInfo(show(info)), settings: fields(settings) };
+    return {
+      info: parseInfo(show(info)),
+      settings: fields(settings),
+      archive: archive === null ? null : fields(archive),
+    };
   }, [session]);
   useEvery(2000, loaded.again, [session]);
   const of = (name: string) => loaded.value?.info.get(name) ?? "";
@@ -98,6 +105,73 @@ export function Saves(props: { session: Session }) {
           }
         />
       </Panel>
+      {loaded.value?.archive && (
+        <ArchivePanel
+          session={session}
+          status={loaded.value.archive}
+          settings={loaded.value.settings}
+          again={loaded.again}
+        />
+      )}
     </>
+  );
+}
+
+/** Snapshots of the whole data in an archive, and the log between them. */
+function ArchivePanel(props: { session: Session; status: Found; settings: Found; again: () => void }) {
+  const { session, status, settings } = props;
+  const readOnly = useStore(session.readOnly);
+  const state = show(status.get("state"));
+  const log = show(status.get("log"));
+  const number = (name: string) => numberOf(status.get(name));
+  const failure = (error: string) => (error === "" ? "" : `: ${error}`);
+  const rows: [string, string][] = [["State", `${state}${failure(show(status.get("error")))}`]];
+  if (state !== "off") {
+    rows.push(
+      ["Archive", show(settings.get("archive-url")) || "–"],
+      ["Schedule", show(settings.get("archive-schedule")) || "none"],
+      ["Next", number("next-time-ms") > 0 ? moment(number("next-time-ms")) : "–"],
+      ["Snapshots", count(number("snapshots"))],
+      ["Last", moment(number("last-time-ms"))],
+    );
+    if (number("last-time-ms") > 0) {
+      rows.push(
+        ["Name", show(status.get("snapshot"))],
+        ["Took", duration(number("duration-ms"))],
+        ["Keys", count(number("keys"))],
+        [
+          "Size",
+          `${bytes(number("bytes"))}, ${bytes(number("new-bytes"))} of them new, ` +
+            `${bytes(number("stored-bytes"))} written`,
+        ],
+      );
+    }
+    rows.push(["Log", `${log}${failure(show(status.get("log-error")))}`]);
+    if (number("log-stored-ms") > 0) rows.push(["Log reaches to", moment(number("log-stored-ms"))]);
+  }
+  return (
+    <Panel
+      title="Archive"
+      tools={
+        state !== "off" &&
+        session.may("archiveNow") &&
+        !readOnly && (
+          <Button
+            disabled={state === "running"}
+            onClick={() =>
+              void attempt(
+                () => session.call("MANTISSA.ARCHIVE", "NOW").then(props.again),
+                "A snapshot has begun",
+              )
+            }
+          >
+            Snapshot now
+          </Button>
+        )
+      }
+    >
+      <Table label="Archive" columns={["Field", "Value"]} rows={rows} />
+      {state === "off" && <p class="quiet-text">The settings archive-url and archive-schedule turn it on.</p>}
+    </Panel>
   );
 }

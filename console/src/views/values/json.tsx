@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { FormDialog } from "../../form";
 import { useLoaded } from "../../store";
-import { count, show } from "../../text";
+import { count, show, stringEnd } from "../../text";
 import { Button, Failure, attempt, Tabs } from "../../ui";
 import { useWriting, type ValueProps } from "../key";
 import { Draft } from "./draft";
@@ -134,14 +134,16 @@ function textOf(part: Part): string {
   return `{${part.members.map(([name, it]) => `${JSON.stringify(name)}:${textOf(it)}`).join(",")}}`;
 }
 
-/** Where the string that begins at `at` ends. */
-function stringEnd(text: string, at: number): number {
-  for (at += 1; at < text.length; at += 1) {
-    const letter = text[at];
-    if (letter === "\\") at += 1;
-    else if (letter === '"') return at + 1;
-  }
-  return text.length;
+/** The text of a part, a line for each of its parts. */
+export function laidOut(part: Part, indent = ""): string {
+  if ("text" in part) return part.text;
+  const [open, close] = "list" in part ? "[]" : "{}";
+  const inner = `${indent}  `;
+  const lines =
+    "list" in part
+      ? part.list.map((it) => inner + laidOut(it, inner))
+      : part.members.map(([name, it]) => `${inner}${JSON.stringify(name)}: ${laidOut(it, inner)}`);
+  return lines.length === 0 ? `${open}${close}` : `${open}\n${lines.join(",\n")}\n${indent}${close}`;
 }
 
 /** Cuts the text of a document into its parts. Nesting is kept on a list of its own, however deep it is. */

@@ -6,6 +6,7 @@ import { attempt, Button, Failure, Tabs } from "../../ui";
 import { FormDialog } from "../../form";
 import { useWriting, type ValueProps } from "../key";
 import { Draft } from "./draft";
+import { laidOut, parse } from "./json";
 
 /** Bytes of a value that are asked for at first. */
 const BYTES_MAX = 2 << 20;
@@ -68,7 +69,7 @@ export function StringValue(props: ValueProps) {
       )}
       {form === "json" && (
         <pre class="dump" tabIndex={0}>
-          {laidOut(show(value.text))}
+          {asJson(show(value.text))}
         </pre>
       )}
       {form === "bytes" && (
@@ -81,12 +82,10 @@ export function StringValue(props: ValueProps) {
   );
 }
 
-function laidOut(text: string): string {
+function asJson(text: string): string {
   try {
-    // Numbers that JavaScript can not hold would come out as others.
-    if (/\d{16}|\d[eE]/.test(text))
-      return "This JSON holds numbers that a browser would change: see it as text.";
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
+    return laidOut(parse(text));
   } catch {
     return "This is not JSON.";
   }
