@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What commands on Bloom and Cuckoo filters cost, beside redis-server with RedisBloom, side by side.
+"""What commands on Bloom and Cuckoo filters and on sketches cost, beside redis-server with RedisBloom, side by side.
 
     bench/filters.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N]
 
@@ -19,21 +19,31 @@ from support import modules  # noqa: E402
 
 BATCH = 500
 ITEMS = 1_000_000
+# A few of the items are far more frequent than the others.
+SKEWED = (20, 1000, ITEMS)
 # Name: commands of a round, made by a random generator, and how many commands one stands for.
 WORKS = {
     "BF.ADD, 1,000,000 items": lambda item: ("BF.ADD", "bloom", item()),
     "BF.EXISTS, 1,000,000 items": lambda item: ("BF.EXISTS", "bloom", item()),
-    "BF.MADD of 100": lambda item: ("BF.MADD", "bloom", *(item() for _ in range(100))),
+    "BF.MADD of 100, 1,000,000 items": lambda item: ("BF.MADD", "bloom", *(item() for _ in range(100))),
     "BF.ADD, 1,000 items": lambda item: ("BF.ADD", "small", item(1000)),
     "BF.EXISTS, 1,000 items": lambda item: ("BF.EXISTS", "small", item(1000)),
     "CF.ADD, 1,000,000 items": lambda item: ("CF.ADD", "cuckoo", item()),
     "CF.EXISTS, 1,000,000 items": lambda item: ("CF.EXISTS", "cuckoo", item()),
+    "CMS.INCRBY": lambda item: ("CMS.INCRBY", "counts", item(), 1),
+    "CMS.QUERY": lambda item: ("CMS.QUERY", "counts", item()),
+    "TOPK.ADD": lambda item: ("TOPK.ADD", "top", item(SKEWED[ord(item()[-1]) % 3])),
+    "TDIGEST.ADD of 100": lambda item: ("TDIGEST.ADD", "digest", *(int(item()[5:]) / 7 for _ in range(100))),
+    "TDIGEST.QUANTILE": lambda item: ("TDIGEST.QUANTILE", "digest", int(item()[5:]) / ITEMS),
 }
 SETUP = [
-    ("DEL", "bloom", "small", "cuckoo"),
+    ("DEL", "bloom", "small", "cuckoo", "counts", "top", "digest"),
     ("BF.RESERVE", "bloom", "0.01", ITEMS),
     ("BF.RESERVE", "small", "0.01", 1000),
     ("CF.RESERVE", "cuckoo", 4 * ITEMS),
+    ("CMS.INITBYPROB", "counts", "0.0001", "0.001"),
+    ("TOPK.RESERVE", "top", 50, 2000, 7, "0.925"),
+    ("TDIGEST.CREATE", "digest"),
 ]
 
 
@@ -54,7 +64,7 @@ def main():
     for round_number in range(options.rounds):
         for work, make in WORKS.items():
             generator = random.Random(f"{work} {round_number}")
-            count = options.requests // 40 if "MADD" in work else options.requests
+            count = options.requests // 40 if "of 100" in work else options.requests
             made = [make(lambda most=ITEMS: "item:%012d" % generator.randrange(most)) for _ in range(count)]
             for server in servers if round_number % 2 else servers[::-1]:
                 figures[work][server.name].append(server.microseconds_each(made, BATCH))

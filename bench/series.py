@@ -163,6 +163,26 @@ def main():
                     server.read_range(words)
 
             row(f"{name}, ms", [figure / 1000 for figure in timed(servers, read, rounds)], 3)
+        many = 1000
+        for server in servers:
+            server.call("FLUSHALL")
+            for number in range(many):
+                server.call("TS.CREATE", f"m{number}", "LABELS", "all", 1, "group", number % 10)
+            for at in range(100):
+                server.call("TS.MADD", *(word for number in range(many) for word in (f"m{number}", 1000 * at, at / 10)))
+        for name, more in [
+            ("TS.MRANGE of 1,000 series of 100", []),
+            ("with AGGREGATION avg of 10", ["AGGREGATION", "avg", 10_000]),
+            ("in 10 groups", ["GROUPBY", "group", "REDUCE", "sum"]),
+        ]:
+            words = ["TS.MRANGE", "-", "+"]
+            words += [*more, "FILTER", "all=1"] if more[:1] != ["GROUPBY"] else ["FILTER", "all=1", *more]
+
+            def find(server, words=tuple(words)):
+                for _ in range(10):
+                    server.call(*words)
+
+            row(f"{name}, ms", [figure / 1000 for figure in timed(servers, find, 10)], 3)
         small = 20_000
         for server in servers:
             server.call("FLUSHALL")
