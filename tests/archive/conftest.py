@@ -1,10 +1,11 @@
-"""An archive in a folder, and servers on what comes out of it."""
+"""An archive in a folder or a bucket, and servers on what comes out of it."""
 
 import json
 import shutil
 
 import pytest
 
+from support.buckets import Service
 from support.servers import subject_path
 from support.terminal import Terminal, run
 
@@ -12,14 +13,15 @@ from support.terminal import Terminal, run
 class Archive:
     """An archive, and the commands on it."""
 
-    def __init__(self, path):
+    def __init__(self, path, environment=None):
         self.path = path
+        self.environment = environment
         self.keys = ()
 
     def call(self, name, *words):
         """Run a command, whatever comes of it."""
         keys = ("--key-file", *self.keys) if self.keys and name != "init" else ()
-        result = run([subject_path(), "archive", name, self.path, *words, *keys])
+        result = run([subject_path(), "archive", name, self.path, *words, *keys], env=self.environment)
         assert b"panicked" not in result.err, result
         return result
 
@@ -53,6 +55,14 @@ def archive(tmp_path):
     made = Archive(tmp_path / "archive")
     made.do("init")
     return made
+
+
+@pytest.fixture
+def service():
+    """A service of buckets."""
+    made = Service()
+    yield made
+    made.close()
 
 
 @pytest.fixture

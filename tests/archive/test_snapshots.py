@@ -86,7 +86,8 @@ def test_a_change_takes_room_for_itself_only(subject, archive):
     assert 0 < scattered["new_bytes"] < 0.15 * scattered["bytes"], scattered
     with subject.connect() as connection:
         connection.call("DEL", "key:000123", "key:015000")
-    assert archive.create(subject)["new_bytes"] < 0.002 * prefix["bytes"]
+    # A chunk or two for each; how long they are depends on the identity of the archive, which is random.
+    assert archive.create(subject)["new_bytes"] < 0.005 * prefix["bytes"]
 
 
 def test_a_change_of_a_large_value_takes_little(subject, archive, digest_of, tmp_path):

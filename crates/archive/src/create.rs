@@ -1,7 +1,7 @@
 //! Making a snapshot: a dump is read, its records are sorted, cut, named, and stored where they are new.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use mantissa_persist::digest::RunningDigest;
@@ -10,7 +10,7 @@ use mantissa_persist::write::{Encoder, WriteOptions};
 
 use crate::chunker::{Cuts, Gear};
 use crate::keys::ChunkName;
-use crate::manifest::{Facts, Manifest};
+use crate::manifest::{Facts, Manifest, Position};
 use crate::order::{sorted, string_size};
 use crate::pack::{Index, PackWriter, pack_name};
 use crate::repository::{Archive, Snapshot};
@@ -20,6 +20,8 @@ use crate::wire::{damaged, put_bytes, put_number};
 
 /// Bodies of records above this are cut by their contents.
 const LARGE_BYTES: usize = 64 << 10;
+/// Bytes of a dump that are read at once.
+const READ_BYTES: usize = 64 << 10;
 /// Bytes before the value where a key expires.
 const EXPIRY_BYTES: usize = 9;
 
@@ -29,8 +31,9 @@ pub struct Origin<'a> {
     pub source: &'a str,
     /// What the user calls it.
     pub tag: &'a str,
-    /// The present, as unix time in milliseconds.
-    pub now_ms: u64,
+    /// Tells the present, as unix time in milliseconds. It is asked when the dump has begun, so the data are
+    /// not of a later time.
+    pub now_ms: &'a (dyn Fn() -> u64 + 'a),
     /// The length of the dump in bytes, if known.
     pub bytes: Option<u64>,
     /// Where temporary files go.
@@ -189,18 +192,26 @@ impl<S: Store> Archive<S> {
             functions: 0,
             bytes: 0,
         };
-        let now_ms = i64::try_from(origin.now_ms).unwrap_or(i64::MAX);
+        let mut dump = BufReader::with_capacity(READ_BYTES, dump);
+        dump.fill_buf()?;
+        let created_ms = (origin.now_ms)();
+        let now_ms = i64::try_from(created_ms).unwrap_or(i64::MAX);
         let mut loader = Loader::new(dump, origin.bytes, LoadOptions { now_ms, ..LoadOptions::default() });
-        loader.load(&mut collector).map_err(|error| damaged(error.to_string()))?;
+        let loaded = loader.load(&mut collector).map_err(|error| damaged(error.to_string()))?;
+        let position = loaded.replication.and_then(|facts| {
+            let (offset, database) = (u64::try_from(facts.offset).ok()?, u32::try_from(facts.database).ok());
+            Some(Position { history: facts.id, offset, database })
+        });
         let databases = &collector.databases;
         let facts = Facts {
-            created_ms: origin.now_ms,
+            created_ms,
             source: origin.source.to_owned(),
             tag: origin.tag.to_owned(),
             keys: databases.values().map(|(keys, _)| keys).sum(),
             functions: collector.functions,
             databases: databases.iter().map(|(number, counts)| (*number, counts.0, counts.1)).collect(),
             digest: collector.digest.value(),
+            position,
             ..Facts::default()
         };
         let mut cutter = Cutter {

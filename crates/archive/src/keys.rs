@@ -12,7 +12,9 @@
 //! and both public keys. Blocks are sealed by ChaCha20-Poly1305 with their number as the nonce. Manifests and
 //! indexes have a key derived from the write secret and 32 random bytes in front of them.
 
+use std::fs;
 use std::io::{self, Read};
+use std::path::Path;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use x25519_dalek::{PublicKey, StaticSecret};
@@ -58,6 +60,12 @@ impl KeyFile {
     pub fn to_text(&self) -> String {
         let read = self.read.map_or(String::new(), |read| format!("read {}\n", hex(&read)));
         format!("{FIRST_LINE}\nwrite {}\npublic {}\n{read}", hex(&self.write), hex(&self.public))
+    }
+
+    /// Reads a file, which errors name.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let key = fs::read_to_string(path).and_then(|text| Self::parse(&text));
+        key.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     /// Reads the text of a file.

@@ -5,8 +5,11 @@
 //! packs/NAME                 blocks of chunks, compressed, and sealed if the archive is encrypted
 //! indexes/NAME               the chunks of the pack of that name
 //! snapshots/TIME-NAME        manifests: the chunks of a snapshot in order
+//! log/TIME-NAME              what was changed after snapshots, as commands with their times
 //! lock, unfinished/          who writes; what was being written
 //! ```
+//!
+//! These are files of a folder, or objects of a bucket ([`store_at`]).
 //!
 //! A snapshot is a stream of records in the order of database and key, values as DUMP has them but
 //! uncompressed. It is cut into chunks where contents say so (`chunker`). Chunks are named by their BLAKE3
@@ -21,14 +24,17 @@
 
 pub mod chunker;
 mod create;
+mod journal;
 mod keys;
 mod manifest;
 mod order;
 mod pack;
+mod place;
 mod prune;
 mod repack;
 mod repository;
 mod restore;
+mod s3;
 mod sort;
 mod store;
 #[cfg(test)]
@@ -38,9 +44,11 @@ pub mod trial;
 mod wire;
 
 pub use create::Origin;
+pub use journal::{Frame, Replayed, Segment};
 pub use keys::KeyFile;
-pub use manifest::Facts;
+pub use manifest::{Facts, Position};
+pub use place::store_at;
 pub use prune::{Pruned, Retention};
-pub use repository::{Archive, Snapshot};
+pub use repository::{Archive, Snapshot, days, utc_digits};
 pub use restore::{Report, Restored, Selection};
-pub use store::{Folder, Store};
+pub use store::Store;

@@ -36,6 +36,19 @@ pub struct Facts {
     pub chunks: u64,
     /// What DEBUG DIGEST says of the data.
     pub digest: [u8; 20],
+    /// Where it is in the log of its server, if that is known.
+    pub position: Option<Position>,
+}
+
+/// A place in the log of a server: the stream of commands that its replicas get.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The name of the history that the offset is in.
+    pub history: String,
+    /// Bytes of that history.
+    pub offset: u64,
+    /// The database that is selected there; `None` if SELECT comes next.
+    pub database: Option<u32>,
 }
 
 /// Neighbouring chunks of a pack.
@@ -89,6 +102,11 @@ impl Manifest {
                 .iter()
                 .for_each(|number| put_number(*number, &mut out));
         }
+        if let Some(position) = &facts.position {
+            put_bytes(position.history.as_bytes(), &mut out);
+            put_number(position.offset, &mut out);
+            put_number(position.database.map_or(0, |database| u64::from(database) + 1), &mut out);
+        }
         out
     }
 
@@ -127,6 +145,12 @@ impl Manifest {
         if listed != chunks {
             return Err(reader.error("it has another number of chunks than it says"));
         }
+        let mut position = None;
+        if !reader.is_empty() {
+            let history = String::from_utf8_lossy(reader.bytes()?).into_owned();
+            let offset = reader.number()?;
+            position = Some(Position { history, offset, database: small(&mut reader)?.checked_sub(1) });
+        }
         reader.finish()?;
         let facts = Facts {
             created_ms,
@@ -140,6 +164,7 @@ impl Manifest {
             stored_bytes,
             chunks,
             digest,
+            position,
         };
         Ok(Manifest { facts, packs, runs })
     }

@@ -5,17 +5,18 @@
 //! reads. Nobody may be writing meanwhile, which the lock of the store sees to. Who reads a snapshot while it
 //! is removed or moved gets an error.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
+use crate::journal::Segment;
 use crate::pack::pack_object;
 use crate::repack::Sparse;
 use crate::repository::{Archive, Snapshot, civil};
 use crate::store::Store;
 
-const DAY_MS: u64 = 86_400_000;
+const HOUR_MS: u64 = 3_600_000;
 
-/// The number of the period in which a day since 1970 is.
+/// The number of the period in which an hour since 1970 is.
 type Period = fn(i64) -> i64;
 
 /// Which snapshots to keep: those that any of the rules keeps.
@@ -23,18 +24,22 @@ type Period = fn(i64) -> i64;
 pub struct Retention {
     /// So many of the newest.
     pub last: usize,
+    /// The newest of an hour, for so many hours that have one.
+    pub hourly: usize,
     /// The newest of a day (UTC), for so many days that have one.
     pub daily: usize,
     /// The newest of a week, which begins on Monday.
     pub weekly: usize,
     /// The newest of a month.
     pub monthly: usize,
+    /// What the log says of the time before this, as unix time in seconds, is removed.
+    pub log_since_s: u64,
 }
 
 impl Retention {
     /// Whether no rule keeps anything.
     pub fn is_empty(&self) -> bool {
-        [self.last, self.daily, self.weekly, self.monthly] == [0; 4]
+        [self.last, self.hourly, self.daily, self.weekly, self.monthly] == [0; 5]
     }
 
     /// For each snapshot whether it is kept. They are in order, the oldest first.
@@ -42,19 +47,20 @@ impl Retention {
         let mut keeps = vec![false; snapshots.len()];
         let newest = snapshots.len().saturating_sub(self.last);
         keeps[newest..].fill(true);
-        let periods: [(usize, Period); 3] = [
-            (self.daily, |day| day),
+        let periods: [(usize, Period); 4] = [
+            (self.hourly, |hour| hour),
+            (self.daily, |hour| hour / 24),
             // Day 0 was a Thursday.
-            (self.weekly, |day| (day + 3).div_euclid(7)),
-            (self.monthly, |day| {
-                let (year, month, _) = civil(day);
+            (self.weekly, |hour| (hour / 24 + 3) / 7),
+            (self.monthly, |hour| {
+                let (year, month, _) = civil(hour / 24);
                 year * 12 + i64::from(month)
             }),
         ];
         for (count, period_of) in periods {
             let (mut left, mut last) = (count, None);
             for (keep, snapshot) in keeps.iter_mut().zip(snapshots).rev() {
-                let period = period_of((snapshot.facts.created_ms / DAY_MS) as i64);
+                let period = period_of((snapshot.facts.created_ms / HOUR_MS) as i64);
                 if last != Some(period) && left > 0 {
                     (*keep, last) = (true, Some(period));
                     left -= 1;
@@ -74,6 +80,8 @@ pub struct Pruned {
     pub kept: usize,
     /// The number of packs that were removed.
     pub packs: usize,
+    /// The number of segments of the log that were removed.
+    pub segments: usize,
     /// The number of packs of which what is needed was written to others.
     pub rewritten: usize,
     /// What was removed, in bytes, less what was written.
@@ -117,7 +125,8 @@ impl<S: Store> Archive<S> {
                 snapshots = sparse.rewrite(self, snapshots)?;
             }
         }
-        let unneeded = self.remove_unneeded(&snapshots, &mut pruned, is_real)?;
+        let unneeded = self.remove_unneeded(&snapshots, &mut pruned, is_real)?
+            + self.remove_segments(&snapshots, retention.log_since_s, &mut pruned, is_real)?;
         if is_real {
             self.store.remove_leftovers()?;
         }
@@ -125,9 +134,10 @@ impl<S: Store> Archive<S> {
         Ok(pruned)
     }
 
-    /// What packs and indexes take, in bytes.
+    /// What packs, indexes and the log take, in bytes.
     fn stored_bytes(&self) -> io::Result<u64> {
-        let all = [self.store.list("packs")?, self.store.list("indexes")?].concat();
+        let all = ["packs", "indexes", "log"].map(|folder| self.store.list(folder));
+        let all = all.into_iter().collect::<io::Result<Vec<_>>>()?.concat();
         Ok(all.iter().map(|(_, bytes)| bytes).sum())
     }
 
@@ -151,6 +161,34 @@ impl<S: Store> Archive<S> {
         }
         Ok(sum)
     }
+
+    /// Removes segments of the log that are too old, or that follow no snapshot. Returns their bytes.
+    fn remove_segments(
+        &self,
+        snapshots: &[Snapshot],
+        since_s: u64,
+        pruned: &mut Pruned,
+        is_real: bool,
+    ) -> io::Result<u64> {
+        let mut first: HashMap<&str, u64> = HashMap::new();
+        for position in snapshots.iter().filter_map(|snapshot| snapshot.facts.position.as_ref()) {
+            let offset = first.entry(&position.history).or_insert(position.offset);
+            *offset = position.offset.min(*offset);
+        }
+        let is_needed = |segment: &Segment| {
+            segment.last_s >= since_s
+                && first.get(&*segment.history).is_some_and(|offset| *offset < segment.end)
+        };
+        let mut sum = 0;
+        for segment in self.segments()?.iter().filter(|segment| !is_needed(segment)) {
+            pruned.segments += 1;
+            sum += segment.stored_bytes;
+            if is_real {
+                self.delete_segment(segment)?;
+            }
+        }
+        Ok(sum)
+    }
 }
 
 #[cfg(test)]
@@ -161,7 +199,7 @@ mod tests {
     fn kept(retention: Retention, days: &[u64]) -> Vec<u64> {
         let snapshot = |day: &u64| Snapshot {
             name: String::new(),
-            facts: Facts { created_ms: day * DAY_MS / 10, ..Facts::default() },
+            facts: Facts { created_ms: day * 24 * HOUR_MS / 10, ..Facts::default() },
             manifest: Manifest::default(),
         };
         let snapshots: Vec<_> = days.iter().map(snapshot).collect();

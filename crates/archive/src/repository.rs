@@ -1,6 +1,7 @@
 //! An archive as a whole: making and opening one, and its snapshots.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::keys::{KeyFile, Keys, random};
 use crate::manifest::{Facts, Manifest};
@@ -90,9 +91,25 @@ impl<S: Store> Archive<S> {
         Ok(Archive { store, keys })
     }
 
+    /// A folder for temporary files: beside the objects if there is a place, else `other`.
+    pub fn scratch(&self, other: PathBuf) -> io::Result<PathBuf> {
+        Ok(self.store.scratch()?.unwrap_or(other))
+    }
+
     /// All snapshots, the oldest first.
     pub fn snapshots(&self) -> io::Result<Vec<Snapshot>> {
         self.each_snapshot()?.into_iter().map(|(_, snapshot)| snapshot).collect()
+    }
+
+    /// The number of snapshots.
+    pub fn snapshot_count(&self) -> io::Result<usize> {
+        Ok(self.store.list(SNAPSHOTS)?.len())
+    }
+
+    /// The newest snapshot, if there is one.
+    pub fn newest(&self) -> io::Result<Option<Snapshot>> {
+        let newest = self.store.list(SNAPSHOTS)?.pop();
+        newest.map(|(name, _)| self.load(name)).transpose()
     }
 
     /// The names of all snapshots, the oldest first, and what is known of each: damage ends nothing.
@@ -155,8 +172,18 @@ pub(crate) fn civil(days: i64) -> (i64, u32, u32) {
     (year_of_era + era * 400 + i64::from(month <= 2), month as u32, day as u32)
 }
 
+/// Days since 1970 of a date from then on; the same source as [`civil`].
+pub fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let month_from_march = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
 /// A time as `20261125T070000123Z`, the last three digits before the Z of which are milliseconds.
-pub(crate) fn utc_digits(unix_ms: u64) -> String {
+pub fn utc_digits(unix_ms: u64) -> String {
     let (unix_s, millisecond) = (unix_ms / 1000, unix_ms % 1000);
     let (year, month, day) = civil((unix_s / 86_400) as i64);
     let second = unix_s % 86_400;

@@ -32,6 +32,43 @@ pub trait Store: Send + Sync {
 
     /// Removes what puts that were cut off have left. For who has the lock. Returns how many they were.
     fn remove_leftovers(&self) -> io::Result<usize>;
+
+    /// A folder for temporary files beside the objects, if there is a place for one.
+    fn scratch(&self) -> io::Result<Option<PathBuf>>;
+}
+
+impl Store for Box<dyn Store> {
+    fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        (**self).put_new(name, bytes)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        (**self).get(name)
+    }
+
+    fn get_range(&self, name: &str, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        (**self).get_range(name, offset, size)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<(String, u64)>> {
+        (**self).list(folder)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        (**self).delete(name)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Send>> {
+        (**self).lock()
+    }
+
+    fn remove_leftovers(&self) -> io::Result<usize> {
+        (**self).remove_leftovers()
+    }
+
+    fn scratch(&self) -> io::Result<Option<PathBuf>> {
+        (**self).scratch()
+    }
 }
 
 /// A folder of the file system.
@@ -47,24 +84,7 @@ impl Folder {
         Folder { path: path.to_owned() }
     }
 
-    /// A folder for temporary files, beside the objects.
-    pub fn scratch(&self) -> io::Result<PathBuf> {
-        let path = self.path.join(UNFINISHED);
-        fs::create_dir_all(&path).map_err(|error| self.named(UNFINISHED, error))?;
-        Ok(path)
-    }
-
-    fn sync_folder(path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
-    }
-
-    fn named(&self, name: &str, error: io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("{}: {error}", self.path.join(name).display()))
-    }
-}
-
-impl Store for Folder {
-    fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn put_once(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let target = self.path.join(name);
         let unfinished = self.path.join(UNFINISHED);
         let parent = target.parent().unwrap_or(&self.path);
@@ -88,6 +108,24 @@ impl Store for Folder {
         let _left_for_prune_if_that_fails = fs::remove_file(&temporary);
         written.map_err(|error| self.named(name, error))?;
         Self::sync_folder(parent)
+    }
+
+    fn sync_folder(path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn named(&self, name: &str, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.join(name).display()))
+    }
+}
+
+impl Store for Folder {
+    fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match self.put_once(name, bytes) {
+            // Another process, which prunes, took the temporary file for one that was left.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.put_once(name, bytes),
+            put => put,
+        }
     }
 
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
@@ -152,5 +190,11 @@ impl Store for Folder {
             self.delete(&format!("{UNFINISHED}/{name}"))?;
         }
         Ok(left.len())
+    }
+
+    fn scratch(&self) -> io::Result<Option<PathBuf>> {
+        let path = self.path.join(UNFINISHED);
+        fs::create_dir_all(&path).map_err(|error| self.named(UNFINISHED, error))?;
+        Ok(Some(path))
     }
 }

@@ -29,8 +29,13 @@ fn dump(values: &[(&str, &[u8])]) -> Vec<u8> {
 
 fn create(archive: &Archive<Memory>, dump: &[u8], now_ms: u64) -> std::io::Result<Snapshot> {
     let folder = std::env::temp_dir();
-    let origin =
-        Origin { source: "a test", tag: "", now_ms, bytes: Some(dump.len() as u64), folder: &folder };
+    let origin = Origin {
+        source: "a test",
+        tag: "",
+        now_ms: &|| now_ms,
+        bytes: Some(dump.len() as u64),
+        folder: &folder,
+    };
     archive.create(dump, &origin, &mut |_, _| {})
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
@@ -102,11 +103,16 @@ impl Store for Memory {
     fn remove_leftovers(&self) -> io::Result<usize> {
         Ok(0)
     }
+
+    fn scratch(&self) -> io::Result<Option<PathBuf>> {
+        Ok(None)
+    }
 }
 
 /// Reads bytes as a manifest and as an index. What can be read is written as the same bytes again, or as
 /// others that mean the same.
 pub fn parses(bytes: &[u8]) -> bool {
+    let _any_bytes_are_read_without_a_panic = crate::journal::Segment::parse(bytes);
     let manifest = Manifest::parse(bytes).ok();
     if let Some(manifest) = &manifest {
         assert_eq!(Manifest::parse(&manifest.encode()).ok().as_ref(), Some(manifest));

@@ -3,8 +3,11 @@
 //! Files that it writes appear when they are whole. Progress is shown on terminals only.
 
 mod options;
+mod point_in_time;
 mod show;
+mod time;
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, PipeWriter, Read, Write};
@@ -16,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use mantissa_archive::{Archive, Folder, KeyFile, Origin, Snapshot};
+use mantissa_archive::{Archive, KeyFile, Origin, Segment, Snapshot, Store, store_at};
 
 use self::options::{Create, Export, Init, List, Place, Prune, Restore, Show, Verify, What};
 use crate::mode;
@@ -58,15 +61,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 impl Place {
-    fn open(&self) -> io::Result<Archive<Folder>> {
-        let key = match &self.key_file {
-            None => None,
-            Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| named(path, error))?;
-                Some(KeyFile::parse(&text).map_err(|error| named(path, error))?)
-            }
-        };
-        Archive::open(Folder::new(&self.archive), key.as_ref())
+    fn open(&self) -> io::Result<Archive<Box<dyn Store>>> {
+        let key = self.key_file.as_deref().map(KeyFile::read).transpose()?;
+        Archive::open(store_at(&self.archive)?, key.as_ref())
     }
 }
 
@@ -75,9 +72,9 @@ fn named(path: &Path, error: io::Error) -> io::Error {
 }
 
 fn init(options: &Init) -> io::Result<bool> {
-    let folder = Folder::new(&options.archive);
+    let store = store_at(&options.archive)?;
     let Some(path) = &options.new_key_file else {
-        Archive::init(folder, None)?;
+        Archive::init(store, None)?;
         println!("made the archive {}", options.archive.display());
         return Ok(true);
     };
@@ -86,7 +83,7 @@ fn init(options: &Init) -> io::Result<bool> {
     if let Some(path) = &options.new_write_key_file {
         write_secret(path, &key.without_read())?;
     }
-    Archive::init(folder, Some(&key))?;
+    Archive::init(store, Some(&key))?;
     println!("made the archive {}, encrypted", options.archive.display());
     println!("keep {} safe: without it nothing can be read", path.display());
     Ok(true)
@@ -104,10 +101,9 @@ fn write_secret(path: &Path, key: &KeyFile) -> io::Result<()> {
 
 fn create(options: &Create) -> io::Result<bool> {
     let archive = options.place.open()?;
-    let scratch = Folder::new(&options.place.archive).scratch()?;
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let scratch = archive.scratch(env::temp_dir())?;
     let make = |dump: &mut dyn Read, source: &str, bytes: Option<u64>| {
-        let origin = Origin { source, tag: &options.tag, now_ms, bytes, folder: &scratch };
+        let origin = Origin { source, tag: &options.tag, now_ms: &now_ms, bytes, folder: &scratch };
         let bar = bar("reading", bytes.unwrap_or(0));
         let mut is_reading = true;
         let made = archive.create(bar.wrap_read(dump), &origin, &mut |done, total| {
@@ -167,7 +163,8 @@ fn of_server(
 
 fn list(options: &List) -> io::Result<bool> {
     let (mut out, mut is_whole) = (String::new(), true);
-    let snapshots = options.place.open()?.each_snapshot()?;
+    let archive = options.place.open()?;
+    let snapshots = archive.each_snapshot()?;
     if !options.json && !snapshots.is_empty() {
         out += &format!("{}\n", show::HEADING);
     }
@@ -180,6 +177,9 @@ fn list(options: &List) -> io::Result<bool> {
                 eprintln!("{name}: {error}");
             }
         }
+    }
+    if !options.json {
+        archive.segments()?.chunk_by(Segment::is_followed_by).for_each(|range| out += &show::range(range));
     }
     print!("{out}");
     Ok(is_whole)
@@ -197,7 +197,17 @@ fn show(options: &Show) -> io::Result<bool> {
 
 fn restore(options: &Restore) -> io::Result<bool> {
     let archive = options.place.open()?;
-    let snapshot = archive.find(&options.snapshot)?;
+    let name = options.snapshot.as_deref().unwrap_or_default();
+    if let Some(time_s) = options.at {
+        if name.is_empty() {
+            return Err(io::Error::other(
+                "--at takes a folder: mantissa archive restore ARCHIVE --at TIME FOLDER",
+            ));
+        }
+        println!("{}", point_in_time::restore(&archive, time_s, Path::new(name))?);
+        return Ok(true);
+    }
+    let snapshot = archive.find(name)?;
     let (selection, bytes) = (options.selection(), snapshot.facts.bytes);
     let Some(path) = &options.file else {
         let target = options.target.target().map_err(io::Error::other)?;
@@ -284,11 +294,19 @@ fn verify(options: &Verify) -> io::Result<bool> {
             }
         }
     }
+    if options.snapshots.is_empty() {
+        for segment in archive.segments()? {
+            if let Err(error) = archive.frames(&segment) {
+                is_whole = false;
+                eprintln!("{error}");
+            }
+        }
+    }
     Ok(is_whole)
 }
 
 fn prune(options: &Prune) -> io::Result<bool> {
-    let pruned = options.place.open()?.prune(&options.retention(), !options.dry_run)?;
+    let pruned = options.place.open()?.prune(&options.retention(now_ms() / 1000), !options.dry_run)?;
     let removed = if options.dry_run { "would remove" } else { "removed" };
     for name in &pruned.snapshots {
         println!("{removed} {name}");
@@ -301,6 +319,11 @@ fn prune(options: &Prune) -> io::Result<bool> {
         println!("what was needed of {} packs {moved} written to others", pruned.rewritten);
     }
     Ok(true)
+}
+
+/// The present as unix time in milliseconds.
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 /// A bar on standard error, shown on terminals only.

@@ -24,13 +24,6 @@ use rustls::{
     SignatureScheme, SupportedCipherSuite,
 };
 
-/// Where systems keep the certificates of authorities.
-const SYSTEM_FILES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 /// How many bytes wait to be encrypted and sent, at most.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
 
@@ -138,9 +131,7 @@ impl TlsOptions {
         }
         let is_system = self.cacert.is_none() && self.cacertdir.is_none();
         if is_system {
-            let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-            let known = SYSTEM_FILES.iter().map(PathBuf::from).find(|path| path.is_file());
-            files.extend(named.or(known));
+            files.extend(mantissa_sys::authorities::file());
         }
         let mut roots = RootCertStore::empty();
         for file in &files {

@@ -10,7 +10,8 @@ use crate::target::TargetOptions;
 
 /// Keep snapshots of servers in an archive, where equal data is stored once
 ///
-/// An archive is a folder. Snapshots are made of dumps or of running servers; each of them is whole, and
+/// An archive is a folder, or a bucket (`s3://BUCKET/PREFIX?endpoint=URL&region=NAME`).
+/// Snapshots are made of dumps or of running servers; each of them is whole, and
 /// takes room for what has changed only.
 #[derive(Parser, Debug)]
 #[command(name = "mantissa archive", bin_name = "mantissa archive", version)]
@@ -42,7 +43,7 @@ pub(crate) enum What {
 /// Which archive.
 #[derive(Args, Debug)]
 pub(crate) struct Place {
-    /// The folder of the archive
+    /// The folder or the bucket of the archive
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: PathBuf,
     /// The file with the keys of an encrypted archive
@@ -108,8 +109,13 @@ pub(crate) struct Restore {
     #[command(flatten)]
     pub(crate) place: Place,
     /// The beginning of its name, or of the digits at the end of the name, or `latest`
-    #[arg(value_name = "SNAPSHOT")]
-    pub(crate) snapshot: String,
+    #[arg(value_name = "SNAPSHOT", required_unless_present = "at")]
+    pub(crate) snapshot: Option<String>,
+    /// The state of this time: `2026-11-25T07:00:00Z`, or Unix time in seconds. In place of a snapshot comes
+    /// a folder, in which a server with `appendonly yes` finds it as an append-only file
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
+    #[arg(conflicts_with_all = ["file", "only_keys", "only_prefixes", "database", "replace"])]
+    pub(crate) at: Option<u64>,
     /// The dump to write, or `-` for standard output; the server that the options name, if this is not given
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -130,6 +136,10 @@ pub(crate) struct Restore {
     /// Print this help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
+}
+
+fn time_of(text: &str) -> Result<u64, String> {
+    super::time::parse(text).ok_or_else(|| "it is no time such as 2026-11-25T07:00:00Z".to_owned())
 }
 
 impl Restore {
@@ -157,6 +167,9 @@ pub(crate) struct Prune {
     /// Keep so many of the newest snapshots
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     keep_last: usize,
+    /// Keep the newest snapshot of each hour, for so many hours that have one
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    keep_hourly: usize,
     /// Keep the newest snapshot of each day (UTC), for so many days that have one
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     keep_daily: usize,
@@ -166,6 +179,9 @@ pub(crate) struct Prune {
     /// The same for months
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     keep_monthly: usize,
+    /// Remove what the log says of the time before so many days; 0 keeps all that follows a snapshot
+    #[arg(long, value_name = "DAYS", default_value_t = 0)]
+    keep_log: u64,
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -173,12 +189,15 @@ pub(crate) struct Prune {
 
 impl Prune {
     /// What to keep; all snapshots, if nothing is said.
-    pub(crate) fn retention(&self) -> Retention {
+    pub(crate) fn retention(&self, now_s: u64) -> Retention {
+        let log_s = self.keep_log.saturating_mul(86_400);
         Retention {
             last: self.keep_last,
+            hourly: self.keep_hourly,
             daily: self.keep_daily,
             weekly: self.keep_weekly,
             monthly: self.keep_monthly,
+            log_since_s: if log_s > 0 { now_s.saturating_sub(log_s) } else { 0 },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is said of snapshots, as text and as JSON.
 
 use indicatif::{DecimalBytes, HumanCount};
-use mantissa_archive::{Facts, Snapshot};
+use mantissa_archive::{Facts, Segment, Snapshot};
 use serde_json::{Value, json};
 
 /// The heading of [`line`].
@@ -14,6 +14,19 @@ pub(crate) fn line(snapshot: &Snapshot) -> String {
     let [bytes, new, stored] = [bytes, new_bytes, stored_bytes].map(|bytes| size(*bytes));
     let line = format!("{}  {keys:>9}  {bytes:>10}  {new:>10}  {stored:>10}  {tag}", snapshot.name);
     line.trim_end().to_owned()
+}
+
+/// Segments of the log that follow each other, as a line.
+pub(crate) fn range(segments: &[Segment]) -> String {
+    let [first, .., last] = segments else {
+        return segments.first().map_or(String::new(), |only| range_line(only, only, 1));
+    };
+    range_line(first, last, segments.len())
+}
+
+fn range_line(first: &Segment, last: &Segment, count: usize) -> String {
+    let [from, to] = [first.first_s, last.last_s].map(super::time::text);
+    format!("log of {from} to {to}: {} in {count} segments\n", size(last.end - first.start))
 }
 
 /// All that is known of a snapshot, a fact a line.

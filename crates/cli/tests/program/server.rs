@@ -50,12 +50,6 @@ impl Server {
     pub fn wait_for_close(&self) {
         self.closed.recv().expect("the server runs");
     }
-
-    /// A port that nobody listens on.
-    pub fn free_port() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("a bound socket").port().to_string()
-    }
 }
 
 struct Part {
