@@ -83,7 +83,7 @@ def test_filters_and_delimiters(server):
         client.call("SELECT", "1")
         assert tree(client, "")["keys"] == 0
         for wrong in (["", "DEPTH", "17"], ["", "LIMIT", "0"], ["", "SORT", "x"], ["", "DELIMITER", ""],
-                      ["", "OFFSET"], ["", "OTHER", "x"]):
+                      ["", "OFFSET"], ["", "BELOW", "0"], ["", "OTHER", "x"]):
             assert client("MANTISSA.TREE", *wrong).is_error
 
 
@@ -141,6 +141,23 @@ def test_millions_of_prefixes_take_bounded_memory(server):
         assert counts(found)[0] == ("big:", "prefix", 5_000)
         assert found["keys"] == 125_000 and found["other"]["keys"] == 125_000 - 5_002
         assert found["children-known"] < 125_000
+
+
+def test_levels_below_the_first_take_nothing_from_it(server):
+    with server.connect(3) as client:
+        fill(client, [f"many:{number}:{'x' * 300}:y" for number in range(25_000)])
+        fill(client, ["few:1:a", "few:1:b", "few:2:a", "few:c", "last"])
+        found = tree(client, "", "DEPTH", "2", "BELOW", "2")
+        levels = [("many:", "prefix", 25_000), ("few:", "prefix", 4), ("last", "key", 1)]
+        assert counts(found) == levels
+        few = found["children"][1]
+        assert counts(few) == [("few:1:", "prefix", 2), ("few:2:", "prefix", 1)]
+        assert few["children-known"] == 3 and few["other"]["keys"] == 1
+        assert len(found["children"][0]["children"]) == 2
+        # With names of a level below that do not all find a place, it is shown without children.
+        found = tree(client, "", "DEPTH", "3", "BELOW", "2")
+        assert counts(found) == levels
+        assert "children" not in found["children"][0]
 
 
 def test_walks_are_listed_and_stopped(server):

@@ -1,7 +1,7 @@
 //! The effects of a handler, which the commit applies while the shards are still locked.
 
 use mantissa_protocol::{OwnedArgs, Reply};
-use mantissa_store::{Entry, Kind, ShardSet, Value};
+use mantissa_store::{Database, Entry, Kind, ShardSet, Value};
 
 /// Classes of keyspace events, with the bits of `notify-keyspace-events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,8 @@ pub enum TimeoutReply {
         /// The LSN.
         lsn: u64,
     },
+    /// What the command comes to at that time, without waiting. For commands that change nothing.
+    Run,
     /// None: what it waits for ends by itself, and nobody can make it end sooner.
     Never,
 }
@@ -93,6 +95,7 @@ impl TimeoutReply {
         match self {
             TimeoutReply::NullArray => reply.null_array(),
             TimeoutReply::Null | TimeoutReply::Never => reply.null(),
+            TimeoutReply::Run => reply.array(0),
             TimeoutReply::Acknowledgements { .. } => reply.integer(0),
             TimeoutReply::Confirmations { .. } => {
                 reply.array(2);
@@ -182,7 +185,7 @@ pub struct LazyFree {
     /// Values replaced or taken out of entries.
     pub values: Vec<Value>,
     /// Whole tables.
-    pub databases: Vec<mantissa_store::Database>,
+    pub databases: Vec<Database>,
     /// Keys among these that Redis would leave to its background thread, as it counts them.
     pub lazy_objects: u64,
     /// All databases were flushed, which is to be noted in the dump file.
@@ -207,9 +210,17 @@ impl LazyFree {
 
     /// Whether freeing may take long enough to leave it to another thread.
     pub fn is_large(&self) -> bool {
-        !self.databases.is_empty()
-            || !self.values.is_empty()
-            || self.entries.iter().map(Entry::free_effort).sum::<usize>() > 64
+        /// Elements that are freed at once.
+        const EFFORT_MAX: usize = 64;
+        /// Buckets of tables that are freed at once: those of some shards with a few keys each.
+        const BUCKETS_MAX: usize = 4096;
+        let buckets: usize = self.databases.iter().map(Database::bucket_count).sum();
+        let keys: usize = self.databases.iter().map(Database::len).sum();
+        if !self.values.is_empty() || buckets > BUCKETS_MAX || keys > EFFORT_MAX {
+            return true;
+        }
+        let entries = self.databases.iter().flat_map(Database::iter).chain(&self.entries);
+        entries.map(Entry::free_effort).sum::<usize>() > EFFORT_MAX
     }
 }
 

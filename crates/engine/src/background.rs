@@ -85,9 +85,10 @@ impl<'e> Background<'e> {
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
         self.runner.go_on(context);
-        let is_within_limit = eviction::free_memory(context, EVICTION_TIME) != Verdict::InProgress;
-        let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
+        let is_within_limit =
+            is_paused || eviction::free_memory(context, EVICTION_TIME) != Verdict::InProgress;
+        let now = clock::now();
         if now >= self.next_round && !is_paused {
             let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
