@@ -4,7 +4,7 @@
 #   ./test.sh                         everything: Rust, the C number core, the clients, all Python suites
 #   ./test.sh differential -k zset    one suite, with pytest's options. The suites: differential clients
 #                                     robustness concurrency dumps startup memory terminal durability metrics
-#                                     pages replication upgrade packed web console archive
+#                                     pages replication upgrade packed web console archive tiering
 #
 # Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without; what
 # clients/c/apt-packages.txt names for the C client, parts of whose tests are left out without. What else the
@@ -22,7 +22,7 @@ cd "$(dirname "$0")"
 
 environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
-suites="$suites replication upgrade packed web console archive"
+suites="$suites replication upgrade packed web console archive tiering"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -101,6 +101,8 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
     clients/c/run_tests
     say "the Java client"
     clients/java/run_tests
+    say "the ticker, from C++ to Java"
+    examples/ticker/run 200000
 fi
 if [ ${#chosen[@]} -eq 0 ]; then chosen=(tests); fi
 run_python "${chosen[@]}" ${options[@]+"${options[@]}"}

@@ -61,8 +61,8 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("scripting", &["protocol", "number"]),
     ("config", &["commands", "protocol", "number", "sys"]),
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
-    ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
-    ("archive", &["persist", "store", "number"]),
+    ("archive", &["persist", "store", "sys", "number"]),
+    ("server", &["archive", "engine", "commands", "persist", "store", "net", "sys", "protocol"]),
     ("cli", &["archive", "config", "protocol", "number", "persist", "net", "sys"]),
     ("mantissa", &["server", "cli"]),
 ];

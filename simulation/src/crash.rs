@@ -14,12 +14,12 @@ use std::sync::Arc;
 use mantissa_engine::Engine;
 use mantissa_engine::embedded::{Embedded, Opening};
 use mantissa_persist::aof::Manifest;
-use mantissa_persist::digest::digest_keyspace;
 use mantissa_persist::log::{Lsn, Reader, Start};
 use mantissa_persist::storage::{MemoryStorage, Storage};
 use mantissa_protocol::{Decoder, Value};
 
 use crate::disk::{Crash, Image};
+use crate::graphs;
 use crate::scheduler::Random;
 
 /// Where the files are.
@@ -54,7 +54,7 @@ pub fn open(storage: Arc<dyn Storage>, policy: Policy, clients: usize) -> Result
 /// The digest of what an engine holds, and the end of its log at the same moment.
 pub fn look(engine: &Engine) -> (Lsn, [u8; 20]) {
     let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
-    let digest = digest_keyspace(&mut locked);
+    let digest = graphs::digest(&mut locked);
     (engine.log.end(), digest)
 }
 

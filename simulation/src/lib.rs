@@ -10,6 +10,7 @@ pub mod crash;
 pub mod disk;
 mod evicting;
 mod failing;
+mod graphs;
 pub mod history;
 mod network;
 mod nodes;

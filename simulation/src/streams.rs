@@ -15,12 +15,12 @@ use std::sync::Arc;
 use mantissa_engine::Engine;
 use mantissa_engine::replication::apply::Applier;
 use mantissa_engine::replication::backlog;
-use mantissa_persist::digest::digest_keyspace;
 use mantissa_persist::log::{Lsn, Reader, Start};
 use mantissa_persist::storage::MemoryStorage;
 use mantissa_store::LockedShards;
 
 use crate::crash::{self, Policy};
+use crate::graphs;
 
 /// Reads the log of a node from its start on.
 pub struct Tap(Reader);
@@ -145,7 +145,7 @@ impl Streams {
             return None;
         }
         self.drain(node, engine, tap);
-        let digest = digest_keyspace(all);
+        let digest = graphs::digest(all);
         let offset = engine.replication.offset_of(engine.log.end());
         let id = engine.replication.history().id;
         let place = (if offset > 0 { self.owner(&id, offset - 1) } else { id.clone() }, offset);

@@ -24,8 +24,10 @@ pub fn write(client: &mut LocalClient<'_>, random: &mut Random) {
     let script = "redis.call('RPUSH', KEYS[1], ARGV[1]); redis.call('INCRBY', KEYS[2], 7); \
                   return redis.call('SPOP', KEYS[3])";
     let undeclared = "redis.call('SET', ARGV[1], ARGV[2]); return redis.call('LPOP', ARGV[3])";
+    let vectors = format!("vectors:{}", random.below(2));
+    let (element, third) = (random.below(40).to_string(), random.below(1000).to_string());
     let mut call = |line: &[&str]| _ = client.call(line);
-    match random.below(24) {
+    match random.below(30) {
         0 => call(&["SET", &text, &value]),
         1 => call(&["SET", &text, &value, "PX", &time]),
         2 => call(&["INCRBYFLOAT", &text, "1.5"]),
@@ -57,6 +59,11 @@ pub fn write(client: &mut LocalClient<'_>, random: &mut Random) {
         20 => call(&["SORT", &list, "ALPHA", "STORE", &other]),
         21 => read(client),
         22 => call(&["RENAME", &text, "text:0"]),
+        23..=26 => call(&["VADD", &vectors, "VALUES", "3", &value, &time, &third, &element, "M", "4"]),
+        27 => {
+            call(&["VADD", &vectors, "VALUES", "3", &value, &time, "1", &element, "CAS", "M", "4", "EF", "9"])
+        }
+        28 => call(&["VREM", &vectors, &element]),
         _ => {
             call(&["MULTI"]);
             call(&["RPUSH", &list, &value]);

@@ -327,4 +327,6 @@ class Grammar:
             case 1:
                 words.insert(position, words[position])
             case 2:
-                words[position] = self.random.choice(ODD_WORDS).encode()
+                word = self.random.choice(ODD_WORDS)
+                # NaN is a value of time series since Redis 8.6.
+                words[position] = ("inf" if word == "nan" and words[0].startswith(b"TS.") else word).encode()

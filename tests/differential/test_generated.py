@@ -14,7 +14,7 @@ from differential.policy import agree, agree_exec, policy_of
 from differential.runner import SMALL_THRESHOLDS, from_difference
 from support.resp import show
 from support.seeds import generator
-from support.servers import Server
+from support.servers import Server, subject_is_oracle
 
 FAMILIES = {
     "strings": ["strings"],
@@ -136,7 +136,18 @@ def connect(server, protocol):
 @pytest.fixture(scope="module", params=["default", "small"])
 def servers(request):
     options = {"hz": 500} | (SMALL_THRESHOLDS if request.param == "small" else {})
-    with Server("oracle", options) as oracle, Server("subject", options, workers=2) as subject:
+    yield from both(options, options)
+
+
+@pytest.fixture(scope="module")
+def servers_on_disk():
+    """The subject has every value that can be there on disk before each request."""
+    options = {"hz": 500}
+    yield from both(options, options | {"tier-dir": ".", "tier-pressure": "yes", "tier-min-bytes": "1"})
+
+
+def both(of_oracle, of_subject):
+    with Server("oracle", of_oracle) as oracle, Server("subject", of_subject, workers=2) as subject:
         yield oracle, subject
         if not subject.alive:
             print(subject.log_tail())
@@ -146,6 +157,12 @@ def servers(request):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_generated(family, protocol, servers):
     compare_episodes(family, FAMILIES[family], protocol, servers)
+
+
+@pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in ("streams", "geo")])
+def test_values_on_disk_change_nothing(family, servers_on_disk):
+    compare_episodes(family, FAMILIES[family], 2, servers_on_disk)
 
 
 def compare_episodes(family, grammars, protocol, servers):

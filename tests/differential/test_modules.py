@@ -16,7 +16,7 @@ from differential.stream import load, split_words
 from differential.test_command_table import differences, pairs, table_entry
 from differential.test_generated import compare_episodes
 from differential.test_matrix import SETUPS, SHOWN_MAX, play
-from support.modules import COMMANDS, has_series, need_modules
+from support.modules import COMMANDS, LATER, has_series, need_modules
 from support.servers import Server
 
 HERE = pathlib.Path(__file__).parent
@@ -95,7 +95,7 @@ def module_table(connection):
     """COMMAND INFO by name, of the commands of the modules that are compared."""
     names = tuple(name.encode() for name in COMMANDS if name != "ts." or has_series())
     commands = {command.value[0].value: command for command in connection("COMMAND").value}
-    return {name: command for name, command in commands.items() if name.startswith(names)}
+    return {name: command for name, command in commands.items() if name.startswith(names) and name not in LATER}
 
 
 def without_rights(entry):

@@ -106,16 +106,30 @@ def use_everything(server, client):
 
 
 def test_every_family_of_the_page_has_samples(server):
-    """But for those that exist only while a file is loaded, or where a server is replicated."""
+    """But for those that exist only while a file is loaded, or where a server is replicated, has an archive or values
+    on disk."""
     with server.connect() as client:
         use_everything(server, client)
     page = (HERE.parents[1] / "docs" / "metrics.md").read_text().split("<!-- metrics -->")[1]
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     found = set(scrape(server))
     assert found <= listed
-    replicated = ("redis_slave_", "redis_master_", "redis_connected_slave_")
-    absent = {name for name in listed - found if not name.startswith(replicated)}
+    elsewhere = ("redis_slave_", "redis_master_", "redis_connected_slave_", "mantissa_archive_", "mantissa_tier_")
+    absent = {name for name in listed - found if not name.startswith(elsewhere)}
     assert absent <= {"mantissa_loading_bytes", "mantissa_loading_done_bytes"}
+
+
+def test_values_on_disk_have_samples(start_server):
+    server = start_server(options={"metrics-port": free_port(), "tier-dir": ".", "tier-pressure": "yes"}, workers=2)
+    server.metrics_port = server.options["metrics-port"]
+    with server.connect() as client:
+        client.call("SET", "key", "x" * 500)
+        client.call("GET", "key")
+        client.call("PING")
+        families = scrape(server)
+        assert exposition.value(families, "mantissa_tier_values") == 1
+        assert exposition.value(families, "mantissa_tier_value_bytes") == 512
+        assert exposition.value(families, "mantissa_tier_reads_total") >= 1
 
 
 def test_the_names_of_redis_exporter_have_the_figures_of_info(server):

@@ -55,6 +55,14 @@ def marked(rdb, mark=MARK):
     return b"$EOF:%s\r\n%s%s" % (MARK, rdb, mark)
 
 
+def in_parts(*parts):
+    """Parts as this server sends them: each a letter, and bytes or the length that is told for none."""
+    lengths = [part if isinstance(part, int) else len(part) for _, part in parts]
+    contents = [b"" if isinstance(part, int) else part for _, part in parts]
+    headers = [letter + length.to_bytes(4, "little") for (letter, _), length in zip(parts, lengths)]
+    return b"$PARTS\r\n" + b"".join(header + content for header, content in zip(headers, contents))
+
+
 def damaged(rdb):
     """With another checksum."""
     return rdb[:-1] + bytes([rdb[-1] ^ 1])
@@ -89,6 +97,13 @@ PRIMARIES = {
     "a dump cut in the middle": (to_psync(full(of_length(GOOD[:-12]))), ["dump", "rdb", "short", "end"]),
     "another mark": (to_psync(full(marked(GOOD, OTHER_MARK))), ["mark", "sync", "dump", "rdb", "lost"]),
     "no mark": (to_psync(full(b"$EOF:short\r\n")), ["mark", "sync", "bad protocol", "dump", "lost", "rdb"]),
+    "a part of no kind": (to_psync(full(in_parts((b"X", b"abc")))), ["part", "bad protocol"]),
+    "an end of parts that has bytes": (to_psync(full(in_parts((b"E", 7)))), ["part", "bad protocol"]),
+    "parts without an end": (to_psync(full(in_parts((b"D", GOOD), (b"C", 100)))), ["sync", "bad protocol"]),
+    "parts that end early": (to_psync(full(in_parts((b"D", GOOD[:30]), (b"E", b"")))), ["end of file", "bad protocol"]),
+    "a damaged dump in parts": (
+        to_psync(full(in_parts((b"D", damaged(GOOD)), (b"E", b"")))), ["checksum", "bad protocol"],
+    ),
     "a dump between marks that is garbage": (to_psync(full(marked(RANDOM_BYTES))), ["dump", "rdb", "signature"]),
 }  # fmt: skip
 # What comes after a good dump. Those that make the replica end the link; the others may only be refused.
@@ -147,6 +162,29 @@ def goes_on(replica, good, raw):
 
 def said_since(node, start):
     return node.log_text()[start:].lower()
+
+
+@pytest.mark.skipif(subject_is_oracle(), reason="redis-server knows no parts")
+def test_more_commands_than_a_replica_keeps(start_node):
+    """Commands between the parts of a dump are bounded by what the replica has said; what is within is applied."""
+    replica = start_node(SUBJECT, repl_timeout=2, replica_full_sync_buffer_limit="1mb")
+    command = encode(["SET", "ahead", "x" * 1000])
+    for count, is_kept in ((2000, False), (900, True)):
+        parts = [(b"C", command)] * count + [(b"D", GOOD), (b"E", b"")]
+        rest = encode(["SET", "behind", "y"])
+        with RawPrimary(to_psync(full(in_parts(*parts)) + rest, ends=False)) as raw:
+            replica.call("REPLICAOF", "127.0.0.1", raw.port)
+            if is_kept:
+                until(lambda: replica.call("GET", "behind") == b"y", "what follows is not applied")
+                assert replica.call("GET", "ahead") == b"x" * 1000
+                size = len(command) * count
+                assert int(replica.info()["replica_full_sync_buffer_peak"]) >= size
+                assert int(replica.info()["slave_repl_offset"]) == size + len(rest)
+                assert int(replica.info()["replica_full_sync_buffer_size"]) == 0
+            else:
+                text = "bytes of commands come before the dump ends"
+                until(lambda: text in replica.log_tail(), "the log does not say so")
+                assert replica.call("DBSIZE") == 0
 
 
 @pytest.mark.parametrize("name", PRIMARIES)

@@ -137,10 +137,10 @@ def test_a_bad_option_stops_the_start(start_server):
 
 
 def test_a_directive_that_is_not_done_yet_is_named(start_server):
-    server = start_server(config_lines=["cluster-node-timeout 14000", "replica-full-sync-buffer-limit 1mb"])
+    server = start_server(config_lines=["cluster-node-timeout 14000", "socket-mark-id 7"])
     log = server.log_text()
-    assert "cluster-node-timeout" in log and "replica-full-sync-buffer-limit" in log
-    server = start_server(config_lines=["cluster-node-timeout 15000", "replica-full-sync-buffer-limit 0"])
+    assert "cluster-node-timeout" in log and "socket-mark-id" in log
+    server = start_server(config_lines=["cluster-node-timeout 15000", "socket-mark-id 0"])
     assert "has no effect" not in server.log_text(), "they are what they would be without the lines"
 
 

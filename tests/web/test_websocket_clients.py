@@ -52,15 +52,15 @@ def test_websocket_within_tls(tls_server):
         assert client.ask("GET", "k") == {"reply": value}
 
 
-def test_an_upgrade_ends_connections(server):
+def test_an_upgrade_takes_connections_along(server):
     with WebSocket(server.http_port) as client:
         assert client.call("SET", "k", "v") == b"OK"
         connection, process = start_upgrade(server)
         try:
             with connection:
                 assert connection.read().plain().startswith(b"OK process ")
-            assert client.read_close() == 1001
+            assert client.call("APPEND", "k", "w") == 2
             with WebSocket(server.http_port) as other:
-                assert other.call("GET", "k") == b"v"
+                assert other.call("GET", "k") == b"vw"
         finally:
             os.kill(process, signal.SIGKILL)

@@ -9,6 +9,8 @@ mod table;
 
 pub(crate) use table::COMMANDS;
 
+use std::ops::ControlFlow;
+
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{BloomAdded, BloomFilter, ValueType};
 
@@ -90,8 +92,7 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 fn add_all(filter: &mut BloomFilter, items: Args<'_>, reply: &mut Reply) -> bool {
     let deferred = reply.defer();
     let (mut is_changed, mut written) = (false, 0);
-    for item in items {
-        let added = filter.add(item);
+    filter.add_all(items.iter(), |added| {
         written += 1;
         is_changed |= added == BloomAdded::New;
         match added {
@@ -99,10 +100,11 @@ fn add_all(filter: &mut BloomFilter, items: Args<'_>, reply: &mut Reply) -> bool
             BloomAdded::TooLarge => reply.error(TOO_LARGE),
             BloomAdded::Full => {
                 reply.error(FULL);
-                break;
+                return ControlFlow::Break(());
             }
         }
-    }
+        ControlFlow::Continue(())
+    });
     reply.finish_array(deferred, written);
     is_changed
 }
@@ -251,8 +253,9 @@ fn mexists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let filter = access.collection::<BloomFilter>(args.at(1)).unwrap_or_default();
     let items = args.from(2);
     reply.array(items.len());
-    for item in items {
-        reply.boolean(filter.is_some_and(|filter| filter.contains(item)));
+    match filter {
+        Some(filter) => filter.look_up_all(items.iter(), |is_there| reply.boolean(is_there)),
+        None => items.iter().for_each(|_| reply.boolean(false)),
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Outcome};
 use crate::expiry::TimeForm;
 use crate::packed::packs_text;
 use crate::parse;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Traits};
 
 /// The condition under which EXPIRE changes the expiry.
 #[derive(Default)]
@@ -166,6 +166,7 @@ fn persist(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("expire", -3, expire, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "1.0.0", "O(1)", "Lets a key expire after some seconds.")
@@ -175,6 +176,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             gt:pure-token@GT lt:pure-token@LT)?<7.0.0",
         ),
     DataSpec::new("pexpire", -3, pexpire, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "2.6.0", "O(1)", "Lets a key expire after some milliseconds.")
@@ -184,6 +186,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             gt:pure-token@GT lt:pure-token@LT)?<7.0.0",
         ),
     DataSpec::new("expireat", -3, expireat, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "1.2.0", "O(1)", "Lets a key expire at a Unix time in seconds.")
@@ -193,6 +196,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)?<7.0.0",
         ),
     DataSpec::new("pexpireat", -3, pexpireat, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "2.6.0", "O(1)", "Lets a key expire at a Unix time in milliseconds.")
@@ -202,6 +206,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)?<7.0.0",
         ),
     DataSpec::new("ttl", 2, ttl, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .packed(packs_text!(ttl))
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -210,6 +215,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output"])
         .arguments("key:key#0"),
     DataSpec::new("pttl", 2, pttl, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .packed(packs_text!(pttl))
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -218,16 +224,19 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output"])
         .arguments("key:key#0"),
     DataSpec::new("expiretime", 2, expiretime, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Generic, "7.0.0", "O(1)", "Tells when a key expires, as a Unix time in seconds.")
         .arguments("key:key#0"),
     DataSpec::new("pexpiretime", 2, pexpiretime, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Generic, "7.0.0", "O(1)", "Tells when a key expires, as a Unix time in milliseconds.")
         .arguments("key:key#0"),
     DataSpec::new("persist", 2, persist, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "2.2.0", "O(1)", "Lets a key live for ever again.")

@@ -256,6 +256,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .arguments("key:key#0*"),
     DataSpec::new("exists", -2, exists, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
         .docs(Group::Generic, "1.0.0", "O(N) for N keys", "Counts how many of the keys are there.")
@@ -263,6 +264,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .arguments("key:key#0*"),
     DataSpec::new("touch", -2, touch, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
         .docs(
@@ -274,6 +276,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .arguments("key:key#0*"),
     DataSpec::new("type", 2, type_of, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Generic, "1.0.0", "O(1)", "Tells the type of the value at a key.")
@@ -284,7 +287,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
             KeySpec::one(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
         ])
-        .traits(Traits::FOLLOWS_LINKS)
+        .traits(Traits::FOLLOWS_LINKS.or(Traits::LEAVES_VALUES))
         .docs(Group::Generic, "1.0.0", "O(1)", "Gives a key another name, replacing what had that name.")
         .arguments("key:key#0 newkey:key#1"),
     DataSpec::new("renamenx", 3, renamenx, Flags::WRITE.or(Flags::FAST))
@@ -293,7 +296,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
             KeySpec::one(2, KeyFlags::OW.or(KeyFlags::INSERT)),
         ])
-        .traits(Traits::FOLLOWS_LINKS)
+        .traits(Traits::FOLLOWS_LINKS.or(Traits::LEAVES_VALUES))
         .docs(Group::Generic, "1.0.0", "O(1)", "Gives a key another name that is not taken.")
         .history(&[("3.2.0", "The same name twice is no error.")])
         .arguments("key:key#0 newkey:key#1"),
@@ -311,6 +314,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("source:key#0 destination:key#1 destination-db:integer@DB? replace:pure-token@REPLACE?"),
     DataSpec::new("move", 3, move_key, Flags::WRITE.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(Group::Generic, "1.0.0", "O(1)", "Moves a key to another database.")

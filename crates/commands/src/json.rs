@@ -9,11 +9,15 @@ mod change;
 mod debug;
 mod get;
 pub mod path;
+mod path_cache;
 mod query;
 mod scalar;
+mod search;
 pub mod select;
 mod set;
 mod table;
+
+use std::rc::Rc;
 
 use mantissa_protocol::Args;
 use mantissa_store::Json;
@@ -24,6 +28,7 @@ use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use path::Path;
 
+pub use search::query;
 pub(crate) use table::COMMANDS;
 
 const WRONG_TYPE: Error = Error::fixed("Existing key has wrong Redis type");
@@ -38,13 +43,18 @@ fn at_least(count: usize, args: Args<'_>, name: &str) -> Outcome {
 }
 
 /// The path that an argument has.
-fn path_at(args: Args<'_>, index: usize) -> Outcome<Path> {
-    Path::parse(args.at(index))
+fn path_at(args: Args<'_>, index: usize) -> Outcome<Rc<Path>> {
+    path_cache::parse(args.at(index))
 }
 
-/// The path that an argument has, or the root; also where it is not UTF-8, as in RedisJSON.
-fn optional_path(args: Args<'_>, index: usize) -> Path {
-    args.get(index).and_then(|text| Path::parse(text).ok()).unwrap_or_default()
+/// The path that an argument has, or the root if there is none.
+fn path_or_root(args: Args<'_>, index: usize) -> Outcome<Rc<Path>> {
+    path_cache::parse(args.get(index).unwrap_or(b"."))
+}
+
+/// The same, and the root also where it is not UTF-8, as in RedisJSON.
+fn optional_path(args: Args<'_>, index: usize) -> Rc<Path> {
+    path_or_root(args, index).unwrap_or_default()
 }
 
 /// The document at a key, to read.

@@ -7,7 +7,7 @@ use crate::DataSpec;
 use crate::access::{Access, decayed_frequency, idle_seconds};
 use crate::error::{Error, Outcome};
 use crate::settings::AccessClock;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
 
 const FREQUENCY_NOT_KEPT: Error = Error::fixed(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
@@ -64,6 +64,16 @@ fn object_idletime(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     Ok(())
 }
 
+fn location(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match access.peek(args.at(1)).map(|entry| (entry.is_cold(), entry.is_in_memory())) {
+        None => reply.null(),
+        Some((true, true)) => reply.bulk(b"both"),
+        Some((true, false)) => reply.bulk(b"disk"),
+        Some((false, _)) => reply.bulk(b"memory"),
+    }
+    Ok(())
+}
+
 fn object_help(_: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     const LINES: &[&str] = &[
         "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -84,35 +94,53 @@ fn object_help(_: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 /// The registration table.
-pub(crate) const COMMANDS: &[DataSpec] = &[DataSpec::container("object", -2, Flags::NONE)
-    .docs(Group::Generic, "2.2.3", "Depends on the subcommand.", "Looks behind the values.")
-    .subcommands(&[
-        DataSpec::new("help", 2, object_help, Flags::LOADING.or(Flags::STALE))
-            .locks(Locks::Nothing)
-            .categories(Categories::KEYSPACE)
-            .docs(Group::Generic, "6.2.0", "O(1)", "Lists the subcommands."),
-        DataSpec::new("refcount", 3, object_refcount, Flags::READONLY)
-            .categories(Categories::KEYSPACE)
-            .keys(&[KeySpec::one(2, KeyFlags::RO)])
-            .docs(Group::Generic, "2.2.3", "O(1)", "Tells how many references a value has.")
-            .tips(&["nondeterministic_output"])
-            .arguments("key:key#0"),
-        DataSpec::new("encoding", 3, object_encoding, Flags::READONLY)
-            .categories(Categories::KEYSPACE)
-            .keys(&[KeySpec::one(2, KeyFlags::RO)])
-            .docs(Group::Generic, "2.2.3", "O(1)", "Tells how a value is encoded.")
-            .tips(&["nondeterministic_output"])
-            .arguments("key:key#0"),
-        DataSpec::new("freq", 3, object_freq, Flags::READONLY)
-            .categories(Categories::KEYSPACE)
-            .keys(&[KeySpec::one(2, KeyFlags::RO)])
-            .docs(Group::Generic, "4.0.0", "O(1)", "Tells how often a key is used, as a logarithmic count.")
-            .tips(&["nondeterministic_output"])
-            .arguments("key:key#0"),
-        DataSpec::new("idletime", 3, object_idletime, Flags::READONLY)
-            .categories(Categories::KEYSPACE)
-            .keys(&[KeySpec::one(2, KeyFlags::RO)])
-            .docs(Group::Generic, "2.2.3", "O(1)", "Tells for how many seconds a key has not been used.")
-            .tips(&["nondeterministic_output"])
-            .arguments("key:key#0"),
-    ])];
+pub(crate) const COMMANDS: &[DataSpec] = &[
+    DataSpec::container("object", -2, Flags::NONE)
+        .docs(Group::Generic, "2.2.3", "Depends on the subcommand.", "Looks behind the values.")
+        .subcommands(&[
+            DataSpec::new("help", 2, object_help, Flags::LOADING.or(Flags::STALE))
+                .locks(Locks::Nothing)
+                .categories(Categories::KEYSPACE)
+                .docs(Group::Generic, "6.2.0", "O(1)", "Lists the subcommands."),
+            DataSpec::new("refcount", 3, object_refcount, Flags::READONLY)
+                .traits(Traits::LEAVES_VALUES)
+                .categories(Categories::KEYSPACE)
+                .keys(&[KeySpec::one(2, KeyFlags::RO)])
+                .docs(Group::Generic, "2.2.3", "O(1)", "Tells how many references a value has.")
+                .tips(&["nondeterministic_output"])
+                .arguments("key:key#0"),
+            DataSpec::new("encoding", 3, object_encoding, Flags::READONLY)
+                .traits(Traits::LEAVES_VALUES)
+                .categories(Categories::KEYSPACE)
+                .keys(&[KeySpec::one(2, KeyFlags::RO)])
+                .docs(Group::Generic, "2.2.3", "O(1)", "Tells how a value is encoded.")
+                .tips(&["nondeterministic_output"])
+                .arguments("key:key#0"),
+            DataSpec::new("freq", 3, object_freq, Flags::READONLY)
+                .traits(Traits::LEAVES_VALUES)
+                .categories(Categories::KEYSPACE)
+                .keys(&[KeySpec::one(2, KeyFlags::RO)])
+                .docs(
+                    Group::Generic,
+                    "4.0.0",
+                    "O(1)",
+                    "Tells how often a key is used, as a logarithmic count.",
+                )
+                .tips(&["nondeterministic_output"])
+                .arguments("key:key#0"),
+            DataSpec::new("idletime", 3, object_idletime, Flags::READONLY)
+                .traits(Traits::LEAVES_VALUES)
+                .categories(Categories::KEYSPACE)
+                .keys(&[KeySpec::one(2, KeyFlags::RO)])
+                .docs(Group::Generic, "2.2.3", "O(1)", "Tells for how many seconds a key has not been used.")
+                .tips(&["nondeterministic_output"])
+                .arguments("key:key#0"),
+        ]),
+    DataSpec::new("mantissa.location", 2, location, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
+        .categories(Categories::KEYSPACE)
+        .keys(&[KeySpec::one(1, KeyFlags::RO)])
+        .docs(Group::Generic, "0.1.0", "O(1)", "Tells whether a value is in memory, on disk, or both.")
+        .tips(&["nondeterministic_output"])
+        .arguments("key:key#0"),
+];

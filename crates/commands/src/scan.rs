@@ -48,19 +48,22 @@ fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 /// number, the shard in the lowest bits; 0 is the beginning. A key never changes its shard, so that the
 /// guarantee of [`mantissa_store::Table::scan`] for each shard is one for all of them.
 #[derive(Clone, Copy)]
-struct Cursor {
-    shard: usize,
-    table: u64,
+pub(crate) struct Cursor {
+    /// The shard; its number is that of shards at the end.
+    pub shard: usize,
+    /// The cursor in its table; 0 at the beginning.
+    pub table: u64,
 }
 
 impl Cursor {
-    fn unpack(number: u64, shard_count: usize) -> Cursor {
+    /// The cursor that a number means.
+    pub fn unpack(number: u64, shard_count: usize) -> Cursor {
         let bits = shard_count.ilog2();
         Cursor { shard: number as usize & (shard_count - 1), table: number >> bits }
     }
 
     /// 0 once every shard has been passed.
-    fn pack(self, shard_count: usize) -> u64 {
+    pub fn pack(self, shard_count: usize) -> u64 {
         if self.shard >= shard_count { 0 } else { self.table << shard_count.ilog2() | self.shard as u64 }
     }
 }

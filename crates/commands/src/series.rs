@@ -4,13 +4,17 @@
 //! names anywhere among the arguments, and what is no option is passed over.
 
 mod add;
+mod arrow;
 mod compaction;
 mod create;
 mod filter;
 mod info;
 mod many;
 mod options;
+mod parallel;
+mod pivot;
 mod range;
+mod read;
 mod table;
 mod text;
 
@@ -23,6 +27,7 @@ use mantissa_store::series::{Sample, Series};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
+use crate::series_settings::SeriesSettings;
 
 const NO_KEY: Error = Error::fixed("ERR TSDB: the key does not exist");
 
@@ -45,6 +50,11 @@ fn series_mut<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut Ser
     access.collection_mut(key).map_err(|_| WRONG_TYPE)?.ok_or(NO_KEY)
 }
 
+/// What settings tell series.
+fn settings<'a>(access: &Access<'a>) -> &'a SeriesSettings {
+    if access.is_loading() { SeriesSettings::NONE } else { &access.settings().series }
+}
+
 /// The place of a keyword among all words of a command.
 fn place_of(args: Args<'_>, keyword: &str) -> Option<usize> {
     args.iter().skip(1).position(|word| parse::is(word, keyword)).map(|place| place + 1)
@@ -52,9 +62,14 @@ fn place_of(args: Args<'_>, keyword: &str) -> Option<usize> {
 
 /// Writes a sample.
 fn write_sample(reply: &mut Reply, sample: Sample) {
-    reply.array(2);
-    reply.integer(sample.time.cast_signed());
-    text::write_value(reply, sample.value);
+    write_row(reply, sample.time, &[sample.value]);
+}
+
+/// Writes a time and its values.
+fn write_row(reply: &mut Reply, time: u64, values: &[f64]) {
+    reply.array(1 + values.len());
+    reply.integer(time.cast_signed());
+    values.iter().for_each(|&value| text::write_value(reply, value));
 }
 
 /// A time stamp: an integer that is not negative.

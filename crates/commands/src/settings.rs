@@ -2,6 +2,8 @@
 
 use mantissa_store::EncodingLimits;
 
+use crate::series_settings::SeriesSettings;
+
 /// How the access clock of entries is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessClock {
@@ -43,6 +45,8 @@ pub struct Settings {
     pub lazy_expire: bool,
     /// `lazyfree-lazy-eviction`: the same for keys that are evicted.
     pub lazy_eviction: bool,
+    /// What new time series are told.
+    pub series: SeriesSettings,
 }
 
 impl Default for Settings {
@@ -60,6 +64,7 @@ impl Default for Settings {
             lazy_server_del: false,
             lazy_expire: false,
             lazy_eviction: false,
+            series: SeriesSettings::default(),
         }
     }
 }

@@ -112,17 +112,19 @@ impl<'a> Pattern<'a> {
         access: &'k Access<'_>,
         element: Element<'k>,
         key: &mut Vec<u8>,
-    ) -> Option<Element<'k>> {
+    ) -> Outcome<Option<Element<'k>>> {
         let (before, after, field) = match *self {
-            Pattern::Element => return Some(element),
-            Pattern::Nowhere => return None,
+            Pattern::Element => return Ok(Some(element)),
+            Pattern::Nowhere => return Ok(None),
             Pattern::Key { before, after, field } => (before, after, field),
         };
         key.clear();
         key.extend_from_slice(before);
         key.extend_from_slice(element.text(&mut [0; 20]));
         key.extend_from_slice(after);
-        match (access.read(key)?.value(), field) {
+        let Some(entry) = access.read(key) else { return Ok(None) };
+        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        Ok(match (entry.value(), field) {
             (ValueRef::String(StringRef::Bytes(text)), None) => Some(Element::Bytes(text)),
             (ValueRef::String(StringRef::Integer(number)), None) => Some(Element::Integer(number)),
             (ValueRef::Hash(hash), Some(field)) => {
@@ -131,7 +133,7 @@ impl<'a> Pattern<'a> {
                 found.filter(|(_, _, expiry)| alive(*expiry)).map(|(_, value, _)| value)
             }
             _ => None,
-        }
+        })
     }
 }
 
@@ -157,10 +159,9 @@ fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     unpack_sorted_set(access, args.at(1));
     let elements = sorted_elements(access, args.at(1), &options)?;
     let Some(target) = options.store else {
-        write_elements(access, &elements, &options, reply);
-        return Ok(());
+        return write_elements(access, &elements, &options, reply);
     };
-    let list = stored_list(access, &elements, &options);
+    let list = stored_list(access, &elements, &options)?;
     let len = list.len();
     if len == 0 {
         access.delete(target);
@@ -177,8 +178,7 @@ fn sort_ro(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let options = Options::parse(args, false)?;
     unpack_sorted_set(access, args.at(1));
     let elements = sorted_elements(access, args.at(1), &options)?;
-    write_elements(access, &elements, &options, reply);
-    Ok(())
+    write_elements(access, &elements, &options, reply)
 }
 
 /// The elements wanted, in order.
@@ -247,7 +247,7 @@ fn sort_elements<'k>(
     let mut has_failed = false;
     for (place, element) in elements.into_iter().enumerate() {
         let found = match by {
-            Some(pattern) => pattern.find(access, element, &mut key),
+            Some(pattern) => pattern.find(access, element, &mut key)?,
             None => Some(element),
         };
         let weight = match (options.alphabetic || is_accidental, by) {
@@ -334,35 +334,41 @@ fn for_each_result(
     elements: &[Element<'_>],
     options: &Options<'_>,
     mut visit: impl FnMut(Option<Element<'_>>),
-) {
+) -> Outcome {
     let mut key = Vec::new();
     for &element in elements {
         if options.get.is_empty() {
             visit(Some(element));
         }
         for pattern in &options.get {
-            visit(pattern.find(access, element, &mut key));
+            visit(pattern.find(access, element, &mut key)?);
         }
     }
+    Ok(())
 }
 
-fn write_elements(access: &Access<'_>, elements: &[Element<'_>], options: &Options<'_>, reply: &mut Reply) {
+fn write_elements(
+    access: &Access<'_>,
+    elements: &[Element<'_>],
+    options: &Options<'_>,
+    reply: &mut Reply,
+) -> Outcome {
     reply.array(elements.len() * options.get.len().max(1));
     for_each_result(access, elements, options, |result| match result {
         Some(Element::Bytes(text)) => reply.bulk(text),
         Some(Element::Integer(number)) => reply.bulk_integer(number),
         None => reply.null(),
-    });
+    })
 }
 
-fn stored_list(access: &Access<'_>, elements: &[Element<'_>], options: &Options<'_>) -> List {
+fn stored_list(access: &Access<'_>, elements: &[Element<'_>], options: &Options<'_>) -> Outcome<List> {
     let limits = &access.settings().limits;
     let mut list = List::new();
     for_each_result(access, elements, options, |result| {
         let result = result.unwrap_or(Element::Bytes(b""));
         list.push_back(result.text(&mut [0; 20]), limits);
-    });
-    list
+    })?;
+    Ok(list)
 }
 
 /// The key after the last STORE of a SORT, whose options no key specification can tell from their values.

@@ -159,6 +159,10 @@ bit_set! {
         FOLLOWS_LINKS = 12;
         /// Touches the key that its second argument names, which its key specifications do not find.
         LINKS_KEYS = 13;
+        /// Needs no value of its keys, only what an entry tells without it.
+        LEAVES_VALUES = 14;
+        /// Makes a time series of a key that is not there, with the compactions of `ts-compaction-policy`.
+        COMPACTS = 15;
     }
 }
 

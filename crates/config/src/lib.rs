@@ -16,6 +16,7 @@ mod load;
 pub mod reference;
 mod refusal;
 mod rewrite;
+pub mod schedule;
 mod settings;
 mod special;
 #[cfg(test)]

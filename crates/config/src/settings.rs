@@ -19,8 +19,9 @@
 
 use super::kind::Kind::{self, *};
 use super::special::{
-    check_database_file, check_hostname, check_locale, check_log_file_name, check_log_folder_name,
-    check_node_name, check_title,
+    check_archive_url, check_chunk_bytes, check_compactions, check_database_file, check_difference,
+    check_hostname, check_locale, check_log_file_name, check_log_folder_name, check_node_name,
+    check_schedule, check_title,
 };
 use super::value::*;
 use std::path::PathBuf;
@@ -409,6 +410,41 @@ settings! {
     /// Keeps files of the append-only file that are no longer needed. For tests.
     aof_disable_auto_gc: bool = "aof-disable-auto-gc", Bool, "no", HIDDEN;
 
+    section "Archive",
+        "Snapshots by a schedule into an archive that `mantissa archive init` has made, equal data stored \
+        once. See [An archive of snapshots](archive.md). Mantissa's own directives.";
+
+    /// The archive: the path of a folder, or a URL such as `file:///backups` or
+    /// `s3://backups/redis?region=eu-central-1`. Empty for none.
+    archive_url: String = "archive-url", Checked(check_archive_url), "", PROTECTED;
+    /// The file with the keys of an encrypted archive. That which `--new-write-key-file` has made suffices.
+    archive_key_file: String = "archive-key-file", Text, "", PROTECTED;
+    /// When snapshots are made: `every 6h` (or `30s`, `15m`, `1d`), at the multiples of that time since 1970,
+    /// or `at 03:00,15:00`, each day; in quotes, since it has a space. Times are UTC. One that was missed,
+    /// since the server did not run or had an error, is made as soon as possible. Empty for none but those
+    /// that MANTISSA.ARCHIVE NOW asks for.
+    archive_schedule: String = "archive-schedule", Checked(check_schedule), "", 0;
+    /// Keeps so many of the newest snapshots. Those that none of the rules `archive-keep-` keeps are removed
+    /// after each new one. If all are 0, none is removed.
+    archive_keep_last: u32 = "archive-keep-last", INT, "0", 0;
+    /// Keeps the newest snapshot of each hour, for so many hours that have one.
+    archive_keep_hourly: u32 = "archive-keep-hourly", INT, "0", 0;
+    /// Keeps the newest snapshot of each day (UTC), for so many days that have one.
+    archive_keep_daily: u32 = "archive-keep-daily", INT, "0", 0;
+    /// Keeps the newest snapshot of each week, from Monday on, for so many weeks that have one.
+    archive_keep_weekly: u32 = "archive-keep-weekly", INT, "0", 0;
+    /// Keeps the newest snapshot of each month, for so many months that have one.
+    archive_keep_monthly: u32 = "archive-keep-monthly", INT, "0", 0;
+    /// Also keeps in the archive all that is written between snapshots, so that `mantissa archive restore
+    /// --at` can go back to any second. The first snapshot is made at once.
+    archive_log: bool = "archive-log", Bool, "no", 0;
+    /// Seconds after which what was written is stored in the archive at the latest. What is younger is lost
+    /// to the archive when the server is killed.
+    archive_log_interval_s: u32 = "archive-log-interval", Integer { min: 1, max: 3600 }, "60", 0;
+    /// Removes what the log in the archive says of the time before so many days; 0 keeps all that follows a
+    /// snapshot.
+    archive_keep_log_days: u32 = "archive-keep-log", INT, "0", 0;
+
     section "Shutdown",
         "How the server ends.";
 
@@ -531,6 +567,22 @@ settings! {
     /// does.
     jemalloc_bg_thread: bool = "jemalloc-bg-thread", Bool, "yes", INERT;
 
+    section "Values on disk",
+        "Where values that are not used go when memory is full, instead of being evicted.";
+
+    /// A folder for values that `maxmemory` leaves no room for; empty keeps all in memory. Keys, expiries and
+    /// types stay in memory. What is there belongs to the running server: dumps and the append-only file have
+    /// all data.
+    tier_dir: String = "tier-dir", Text, "", IMMUTABLE;
+    /// The most disk space for values, in bytes. Where that is full, `maxmemory-policy` decides.
+    tier_max_size: u64 = "tier-max-size", MEMORY, "16gb", 0;
+    /// Values of fewer bytes stay in memory.
+    tier_min_bytes: u64 = "tier-min-bytes", MEMORY, "64", 0;
+    /// For tests: moves every value to disk at once.
+    tier_pressure: bool = "tier-pressure", Bool, "no", HIDDEN;
+    /// Threads that read values from disk: as many reads as are under way at once.
+    tier_threads: u32 = "tier-threads", Integer { min: 1, max: 256 }, "8", IMMUTABLE;
+
     section "Encodings",
         "Small collections are packed into one block of memory, up to these numbers of elements and bytes \
         of an element.";
@@ -562,8 +614,32 @@ settings! {
     stream_node_max_bytes: usize = "stream-node-max-bytes", MEMORY, "4096", 0;
     /// Entries of a stream's node; 0 is no limit.
     stream_node_max_entries: u64 = "stream-node-max-entries", LONG, "100", 0;
-    /// Runs commands on vector sets on one thread. There are no vector sets here.
+    /// Runs commands on vector sets on one thread. Here they always run on their client's.
     vset_force_single_threaded_execution: bool = "vset-force-single-threaded-execution", Bool, "no", INERT;
+
+    section "Time series",
+        "What time series are told that are not told otherwise. What comes of these is logged, so replicas \
+        and files do not depend on their own settings.";
+
+    /// Bytes of a chunk, as TS.INFO shows and files have it: a multiple of 8.
+    ts_chunk_size_bytes: String = "ts-chunk-size-bytes", Checked(check_chunk_bytes), "4096", 0;
+    /// Compactions of series that TS.ADD, TS.INCRBY and TS.DECRBY make: aggregation, length of buckets,
+    /// retention and, if need be, alignment, separated by `:`, several ones by `;`. Units are `m` (ms), `s`,
+    /// `M` (minutes), `h` and `d`. `max:1M:1h` keeps maxima of minutes in KEY_MAX_60000 for an hour.
+    ts_compaction_policy: String = "ts-compaction-policy", Checked(check_compactions), "", 0;
+    /// What becomes of a second sample of a time: `block` refuses it.
+    ts_duplicate_policy: SeriesPolicy = "ts-duplicate-policy", Choice(SeriesPolicy::NAMES), "block", 0;
+    /// How files have the series that `ts-compaction-policy` makes.
+    ts_encoding: SeriesEncoding = "ts-encoding", Choice(SeriesEncoding::NAMES), "compressed", 0;
+    /// A sample this many milliseconds after the latest one at most is left out of series with the policy
+    /// `last`, if its value differs by no more than `ts-ignore-max-val-diff`.
+    ts_ignore_max_time_diff: u64 = "ts-ignore-max-time-diff", LONG, "0", 0;
+    /// The difference of values up to which `ts-ignore-max-time-diff` holds.
+    ts_ignore_max_val_diff: String = "ts-ignore-max-val-diff", Checked(check_difference), "0.0", 0;
+    /// Threads of queries for several series. Here the server chooses.
+    ts_num_threads: u32 = "ts-num-threads", Unsigned { min: 1, max: 16 }, "3", IMMUTABLE | INERT;
+    /// Milliseconds that samples are kept after the latest one; 0 keeps all.
+    ts_retention_policy: u64 = "ts-retention-policy", LONG, "0", 0;
 
     section "Events and observation",
         "What is published, logged and counted.";
@@ -661,10 +737,10 @@ settings! {
     replica_announce_ip: String = "replica-announce-ip" | "slave-announce-ip", Text, "", 0;
     /// The port that a replica tells its master; 0 is its real one.
     replica_announce_port: u16 = "replica-announce-port" | "slave-announce-port", PORT, "0", 0;
-    /// The most bytes that a replica buffers during a full synchronisation; 0 takes the replica's output
-    /// limit.
+    /// The most bytes of changes that a replica keeps while it loads the data of a primary that sends them
+    /// meanwhile, as this server does; 0 takes `client-output-buffer-limit replica`.
     replica_full_sync_buffer_limit: u64 = "replica-full-sync-buffer-limit", Memory { min: 0, signed: true },
-        "0", INERT;
+        "0", 0;
     /// What a replica does about an error of a replicated command: `ignore`, `panic` or `panic-on-replicas`.
     propagation_error_behavior: PropagationError = "propagation-error-behavior",
         Choice(PropagationError::NAMES),

@@ -342,6 +342,24 @@ pub(super) fn check_locale(name: &str) -> Result<(), &'static str> {
     if mantissa_sys::locale::is_locale(name) { Ok(()) } else { Err("Invalid locale name") }
 }
 
+/// A folder, by its path or as a file:// URL, or a bucket.
+pub(super) fn check_archive_url(url: &str) -> Result<(), &'static str> {
+    if url.starts_with("s3://") {
+        return Ok(());
+    }
+    let path = url.strip_prefix("file://").unwrap_or(url);
+    if url.contains("://") && !path.starts_with('/') {
+        return Err(
+            "argument must be the path of a folder, a file:// URL with an absolute path, or an s3:// URL",
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn check_schedule(text: &str) -> Result<(), &'static str> {
+    crate::schedule::Schedule::parse(text).map(drop)
+}
+
 /// The names that a title may hold in braces.
 const TITLE_NAMES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
@@ -360,4 +378,23 @@ pub(super) fn check_title(template: &str) -> Result<(), &'static str> {
         rest = after;
     }
     Ok(())
+}
+
+/// Bytes of a chunk of a time series.
+pub(super) fn check_chunk_bytes(text: &str) -> Result<(), &'static str> {
+    let bytes = text.parse::<u64>().ok().filter(|bytes| bytes.is_multiple_of(8));
+    let is_good = bytes.is_some_and(|bytes| (48..=1 << 20).contains(&bytes));
+    is_good.then_some(()).ok_or("argument must be a multiple of 8 between 48 and 1048576")
+}
+
+/// A difference of values.
+pub(super) fn check_difference(text: &str) -> Result<(), &'static str> {
+    let is_good = text.parse::<f64>().is_ok_and(|value| value >= 0.0 && value.is_finite());
+    is_good.then_some(()).ok_or("argument must be a number that is not negative")
+}
+
+/// Compactions of time series.
+pub(super) fn check_compactions(text: &str) -> Result<(), &'static str> {
+    let is_good = mantissa_commands::parse_compactions(text).is_some();
+    is_good.then_some(()).ok_or("argument must be AGGREGATION:DURATION:RETENTION[:ALIGNMENT], separated by ;")
 }

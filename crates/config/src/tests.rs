@@ -11,8 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 23] = [
+const OURS: [&str; 46] = [
     "aof-reserve-size",
+    "archive-keep-daily",
+    "archive-keep-hourly",
+    "archive-keep-last",
+    "archive-keep-log",
+    "archive-keep-monthly",
+    "archive-keep-weekly",
+    "archive-key-file",
+    "archive-log",
+    "archive-log-interval",
+    "archive-schedule",
+    "archive-url",
     "http-allowed-hosts",
     "http-allowed-origins",
     "http-bind",
@@ -30,12 +41,28 @@ const OURS: [&str; 23] = [
     "rdb-overwrite-after-skip",
     "rdb-skip-unknown-types",
     "shards",
+    "tier-dir",
+    "tier-max-size",
+    "tier-min-bytes",
+    "tier-threads",
+    // Those of Redis 8 with its module of time series.
+    "ts-chunk-size-bytes",
+    "ts-compaction-policy",
+    "ts-duplicate-policy",
+    "ts-encoding",
+    "ts-ignore-max-time-diff",
+    "ts-ignore-max-val-diff",
+    "ts-num-threads",
+    "ts-retention-policy",
     "websocket-max-frame",
     "websocket-max-message",
     "websocket-timeout",
     "worker-packing",
     "worker-threads",
 ];
+
+/// Those of them that CONFIG GET with a pattern does not show.
+const OURS_HIDDEN: [&str; 1] = ["tier-pressure"];
 
 fn facts() -> BTreeMap<&'static str, &'static str> {
     let lines = REDIS_DEFAULTS.lines().filter(|line| !line.starts_with('#'));
@@ -78,7 +105,8 @@ fn defaults_are_those_of_redis() {
     for (name, value) in &facts {
         assert_eq!(get(&config, name), *value, "{name}");
     }
-    for name in NAMES.iter().map(|name| name.text).filter(|name| !OURS.contains(name) && *name != "dir") {
+    let is_ours = |name: &&str| OURS.contains(name) || OURS_HIDDEN.contains(name) || *name == "dir";
+    for name in NAMES.iter().map(|name| name.text).filter(|name| !is_ours(name)) {
         assert!(facts.contains_key(name), "{name} is no directive of Redis");
     }
     assert_eq!(get(&config, "dir"), std::env::current_dir().expect("there is a folder").to_string_lossy());
@@ -643,6 +671,10 @@ fn every_setting_survives_a_rewrite() {
                 names.iter().find(|name| **name != directive.default).unwrap_or(&"").to_string()
             }
             Kind::Checked(_) if directive.name == "locale-collate" => "C".into(),
+            Kind::Checked(_) if directive.name == "archive-schedule" => "every 6h".into(),
+            Kind::Checked(_) if directive.name == "ts-chunk-size-bytes" => "128".into(),
+            Kind::Checked(_) if directive.name == "ts-compaction-policy" => "max:1M:1h;avg:1h:0s:5m".into(),
+            Kind::Checked(_) if directive.name == "ts-ignore-max-val-diff" => "0.5".into(),
             Kind::Text | Kind::Checked(_) => "other".into(),
             Kind::Bytes => "a \"b\" \\ \x07".into(),
             Kind::Directory => "/".into(),

@@ -277,6 +277,14 @@ choices! {
     /// How a replica takes a dump without a file.
     DisklessLoad { Disabled = "disabled", OnEmptyDb = "on-empty-db", Swapdb = "swapdb" }
 
+    /// What becomes of a second sample of a time in a time series.
+    SeriesPolicy {
+        Block = "block", Last = "last", First = "first", Min = "min", Max = "max", Sum = "sum",
+    }
+
+    /// How chunks of time series are written to files.
+    SeriesEncoding { Compressed = "compressed", Uncompressed = "uncompressed" }
+
     /// How a cluster names its nodes to clients.
     EndpointType { Ip = "ip", Hostname = "hostname", UnknownEndpoint = "unknown-endpoint" }
 }

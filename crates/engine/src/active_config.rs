@@ -1,10 +1,11 @@
 //! The configuration in force, with what is derived from it.
 
-use mantissa_commands::{AccessClock, Settings, parse};
+use mantissa_commands::{AccessClock, SeriesSettings, Settings, parse, parse_compactions};
 use mantissa_store::EncodingLimits;
+use mantissa_store::series::{DuplicatePolicy, expect_links};
 
 use crate::memory_limit::Policy;
-use mantissa_config::Config;
+use mantissa_config::{Config, SeriesEncoding, SeriesPolicy};
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
 pub struct ActiveConfig {
@@ -65,5 +66,30 @@ fn settings(config: &Config) -> Settings {
         lazy_server_del: config.lazyfree_lazy_server_del,
         lazy_expire: config.lazyfree_lazy_expire,
         lazy_eviction: config.lazyfree_lazy_eviction,
+        series: series_settings(config),
+    }
+}
+
+/// The texts have been checked when they were set.
+fn series_settings(config: &Config) -> SeriesSettings {
+    let compactions = parse_compactions(&config.ts_compaction_policy).unwrap_or_default();
+    if !compactions.is_empty() {
+        expect_links();
+    }
+    SeriesSettings {
+        retention_ms: config.ts_retention_policy,
+        chunk_bytes: config.ts_chunk_size_bytes.parse().unwrap_or(SeriesSettings::NONE.chunk_bytes),
+        is_compressed: config.ts_encoding == SeriesEncoding::Compressed,
+        policy: match config.ts_duplicate_policy {
+            SeriesPolicy::Block => DuplicatePolicy::Block,
+            SeriesPolicy::Last => DuplicatePolicy::Last,
+            SeriesPolicy::First => DuplicatePolicy::First,
+            SeriesPolicy::Min => DuplicatePolicy::Min,
+            SeriesPolicy::Max => DuplicatePolicy::Max,
+            SeriesPolicy::Sum => DuplicatePolicy::Sum,
+        },
+        ignore_time_ms: config.ts_ignore_max_time_diff,
+        ignore_value: config.ts_ignore_max_val_diff.parse().unwrap_or_default(),
+        compactions,
     }
 }

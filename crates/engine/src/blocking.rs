@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use mantissa_commands::{Access, Blocking, Outcome, TimeoutReply};
+use mantissa_commands::{Access, Blocking, Collected, Mode, Outcome, TimeoutReply};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Kind, ShardSet, Waiter};
 use mantissa_sys::clock;
 
+use crate::admission;
 use crate::calls;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::{Completion, Message};
-use crate::invocation::Command;
+use crate::invocation::{Command, Handler};
 use crate::locking::lock;
 use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
+use crate::tier::fetch;
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -66,6 +68,30 @@ pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
         }
         TimeoutReply::Acknowledgements { lsn } => write_confirmations(engine, lsn, false, &mut reply),
         on_timeout => on_timeout.write(&mut reply),
+    }
+    reply.into_bytes()
+}
+
+/// The reply of a blocked command that is run once more without waiting. No shard may be locked.
+fn reply_so_far(context: &Context, blocked: &BlockedClient) -> Vec<u8> {
+    let engine = context.engine;
+    let (Some(Handler::Data(handler)), Ok(locked)) =
+        (blocked.command.handler, lock(engine, blocked.blocking.shards, false))
+    else {
+        return timeout_reply(engine, blocked);
+    };
+    let mode = Mode { may_block: false, serving: true, no_touch: true };
+    let (mut random, mut collected) = (0, Collected::default());
+    let settings = &context.active.settings;
+    let (database, now_ms) = (blocked.database, context.now_ms);
+    let mut access = Access::new(locked, database, now_ms, settings, mode, &mut random, &mut collected);
+    let mut reply = Reply::new(blocked.protocol);
+    let outcome = admission::of_waiting(engine, blocked)
+        .and_then(|()| fetch::bring(engine, &access, blocked.command, blocked.args.as_args()))
+        .and_then(|()| handler(&mut access, blocked.args.as_args(), &mut reply));
+    if let Err(error) = outcome {
+        reply.truncate(0);
+        reply.error_bytes(error.bytes());
     }
     reply.into_bytes()
 }
@@ -241,7 +267,11 @@ impl Deadlines {
             self.0.pop_first();
             let blocked = context.engine.blocked.lock().get(&session).map(Arc::clone);
             if let Some(blocked) = blocked.filter(|blocked| blocked.blocking.deadline == Some(deadline)) {
-                release(context.engine, &blocked, timeout_reply(context.engine, &blocked));
+                let reply = match blocked.blocking.on_timeout {
+                    TimeoutReply::Run => reply_so_far(context, &blocked),
+                    _ => timeout_reply(context.engine, &blocked),
+                };
+                release(context.engine, &blocked, reply);
             }
         }
     }

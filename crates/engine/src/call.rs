@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{has_one_key, lock, lock_linked, lock_one, shards_of};
 use crate::session::Session;
+use crate::tier::fetch;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
 
 /// A command with its arguments.
@@ -135,6 +136,7 @@ pub fn invoke(
     match (call.command.handler, access) {
         (Some(Handler::Data(handler)), None) => run_data(context, session, call, handler, reply),
         (Some(Handler::Data(handler)), Some(access)) => {
+            fetch::bring(context.engine, access, call.command, call.args)?;
             let outcome = handler(access, call.args, reply);
             if call.command.info.traits.has(Traits::READS_BY_LABEL) {
                 return outcome.and_then(|()| check_found(session, call, access));
@@ -167,7 +169,7 @@ fn run_data(
     };
     if command.info.traits.has(Traits::FOLLOWS_LINKS) {
         let again = |shards| lock(engine, shards, may_write);
-        locked = lock_linked(locked, (command, args, session.database), again)?;
+        locked = lock_linked(engine, locked, (command, args, session.database), again)?;
     }
     let is_replayed = context.is_loading;
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
@@ -180,7 +182,10 @@ fn run_data(
     if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
-    let mut outcome = handler(&mut access, args, reply);
+    let mut outcome = fetch::bring(engine, &access, command, args);
+    if outcome.is_ok() {
+        outcome = handler(&mut access, args, reply);
+    }
     if command.info.traits.has(Traits::READS_BY_LABEL) {
         outcome = outcome.and_then(|()| check_found(session, call, &mut access));
     }

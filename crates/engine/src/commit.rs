@@ -20,6 +20,7 @@ use crate::invocation::Handler;
 use crate::own_expiry;
 use crate::pubsub::Scope;
 use crate::session::{BlockedClient, Served, flag};
+use crate::tier::fetch;
 use crate::{admission, persistence, stats, tracking};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation::{self, Fault};
@@ -332,7 +333,8 @@ fn serve_client(
     if !is_rejected {
         let mode = access.mode();
         access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
-        outcome = handler(access, blocked.args.as_args(), &mut reply);
+        outcome = fetch::bring(engine, access, blocked.command, blocked.args.as_args())
+            .and_then(|()| handler(access, blocked.args.as_args(), &mut reply));
         access.set_mode(mode);
         effects = access.take_effects();
     }

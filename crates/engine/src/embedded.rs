@@ -248,6 +248,7 @@ impl Opening {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
+        crate::tier::start(&engine).map_err(EmbeddedError)?;
         let registry = engine.registry;
         let config = &engine.active_config().config;
         if let Err(error) = engine.acl.load_at_start(registry, config, &*engine.storage) {
@@ -599,7 +600,7 @@ impl LocalClient<'_> {
                     sessions::end(&self.context, &mut self.session, &mut self.deadlines);
                     None
                 }
-                Message::Resume | Message::WeighClients => None,
+                Message::Retry(_) | Message::Resume | Message::WeighClients => None,
             };
             if let Some(served) = served {
                 let (session, deadlines) = (&mut self.session, &mut self.deadlines);

@@ -30,8 +30,10 @@ use crate::scripting::{self, Scripting};
 use crate::session::{BlockedClient, SharedSession, Waiter, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
+use crate::state::archive::ArchiveState;
 use crate::state::persistence::Persistence;
 use crate::state::replication::{OwnExpiries, Replication};
+use crate::state::tier::Tier;
 use crate::state::tracking::Tracking;
 use crate::stats::{ExpiryFigures, Stats};
 use mantissa_config::Config;
@@ -160,6 +162,8 @@ pub struct Engine {
     pub scripting: Scripting,
     /// Dump files.
     pub persistence: Persistence,
+    /// Snapshots into an archive.
+    pub archive: ArchiveState,
     /// The log of commits.
     pub log: Arc<Log>,
     /// The append-only file.
@@ -170,6 +174,8 @@ pub struct Engine {
     pub replication: Replication,
     /// Frees large values.
     lazy_free_sender: Mutex<Option<std::sync::mpsc::Sender<(LazyFree, Freeing)>>>,
+    /// Values on disk.
+    pub tier: Tier,
     /// How far memory is beyond its limit.
     pub pressure: Arc<Pressure>,
     /// The keys that are used most.
@@ -229,10 +235,8 @@ impl Engine {
             0 => (worker_count * 4).clamp(64, 256),
             count => count,
         };
-        let pressure = Arc::<Pressure>::default();
-        pressure.set_limit(config.maxmemory);
+        let pressure = Arc::new(Pressure::with_limit(config.maxmemory));
         let log = Arc::<Log>::default();
-        let aof = Aof::new(Arc::clone(&log), worker_count);
         Engine {
             host,
             storage,
@@ -264,11 +268,13 @@ impl Engine {
             latency: Mutex::new(LatencyMonitor::new()),
             scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
+            archive: ArchiveState::default(),
+            aof: Aof::new(Arc::clone(&log), worker_count),
             log,
-            aof,
             aof_begins_anew: OnceLock::new(),
             replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
+            tier: Tier::default(),
             pressure,
             hot_keys: HotKeys::new(worker_count + OTHER_THREADS),
             key_sizes: KeySizes::default(),
@@ -317,7 +323,9 @@ impl Engine {
         }
         let limits_clients = client_memory::limit(&config).is_some();
         let version = self.config_version() + 1;
-        self.active.store(Arc::new(ActiveConfig::new(version, config)));
+        let active = ActiveConfig::new(version, config);
+        self.tier.configure(active.config.tier_max_size, &active.settings.limits);
+        self.active.store(Arc::new(active));
         self.config_version.store(version, Ordering::Release);
         self.pressure.wake_background();
         if limits_clients {

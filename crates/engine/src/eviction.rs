@@ -10,10 +10,10 @@
 //! ([`crate::memory_limit::Pressure`]). So neither several workers at once, nor one while a large value is
 //! being freed, evict more than is needed.
 //!
+//! Where there is a folder for values on disk, values go there before keys are evicted: see [`crate::tier`].
+//!
 //! Below the limit a command pays a comparison or two. The sum is taken anew once in an iteration of the
 //! event loop, and when the worker itself has allocated a part of what was left.
-
-mod sampling;
 
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
@@ -24,11 +24,11 @@ use mantissa_store::Entry;
 use crate::calls::note_latency;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::memory_limit::{Candidate, Policy, Verdict, measure};
+use crate::memory_limit::{Candidate, Drawer, Drawn, Policy, Verdict, draw, measure};
 use crate::shard_access::try_with_shard;
 use crate::stats;
+use crate::tier::offload;
 use mantissa_config::{Config, MaxmemoryPolicy};
-use sampling::{Drawn, draw};
 
 /// Candidates that one eviction tries at most: some are gone, or in a locked shard.
 const ATTEMPTS_MAX: usize = 32;
@@ -37,6 +37,9 @@ const ATTEMPTS_MAX: usize = 32;
 /// evicted. No shard may be locked.
 #[inline]
 pub fn evict_if_needed(context: &mut Context) -> bool {
+    if context.active.config.tier_pressure {
+        offload::move_all(context);
+    }
     if context.active.config.maxmemory == 0 || context.evictor.is_within_limit() {
         return false;
     }
@@ -71,6 +74,12 @@ fn time_limit(config: &Config) -> Duration {
 pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
     let engine = context.engine;
     let limit = context.active.config.maxmemory;
+    if limit > 0
+        && let Some(verdict) = offload::make_room(context, limit, time_limit)
+    {
+        engine.pressure.note(verdict, engine.started);
+        return verdict;
+    }
     let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
         || engine.scripting.is_busy()
         || engine.pauses(context.now_ms, true)
@@ -120,7 +129,12 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
 
 /// Evicts a key if memory is still full then. False if no key can be.
 fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
-    let drawn = draw(context, policy);
+    let drawer = Drawer {
+        pool: &mut context.evictor.pool,
+        random_state: &mut context.random_state,
+        now_ms: context.now_ms,
+    };
+    let drawn = draw(&context.engine.keyspace, policy, drawer);
     for _ in 0..ATTEMPTS_MAX {
         let Some(candidate) = context.evictor.pool.take_best() else { break };
         match remove(context, policy, &candidate, limit) {

@@ -12,6 +12,7 @@ use crate::call::{self, Call};
 use crate::context::Context;
 use crate::invocation::Command;
 use crate::session::{ReplyMode, Session, flag};
+use crate::tier::fetch;
 use crate::{admission, calls, eviction, tracking, transaction, warning};
 
 /// Most bytes that are kept of a reply that is not sent (CLIENT REPLY OFF or SKIP).
@@ -22,7 +23,7 @@ const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 pub enum Progress {
     /// The request has run, was queued or was refused, and its reply is written.
     Done,
-    /// CLIENT PAUSE or a slow disk holds it back. The caller executes it again later.
+    /// CLIENT PAUSE, a slow disk or a value on disk holds it back. The caller executes it again later.
     Postponed,
 }
 
@@ -68,6 +69,17 @@ pub fn execute(
         let is_paused = context.engine.pauses(context.now_ms, may_write);
         if (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED)) {
             return Progress::Postponed;
+        }
+    }
+    if context.engine.tier.is_used() && !queues {
+        match fetch::prepare(context, session, (command, args)) {
+            fetch::Ready::Now => {}
+            fetch::Ready::Later => return Progress::Postponed,
+            fetch::Ready::Never(error) => {
+                reject(context, session, Some(command), error, suppressed.as_mut().unwrap_or(reply));
+                finish(context, session, None, args, (reply, start, suppressed));
+                return Progress::Done;
+            }
         }
     }
     if queues {

@@ -30,6 +30,8 @@ pub enum Message {
     Complete(ConnId, Arc<BlockedClient>, Completion),
     /// End a session.
     Kill(ConnId),
+    /// What a session's request needs has been read from disk: execute it.
+    Retry(ConnId),
     /// Commands are no longer paused.
     Resume,
     /// Evict sessions if all take too much memory.
@@ -40,7 +42,8 @@ impl Message {
     /// The session that it is for, if it is for one.
     pub fn target(&self) -> Option<ConnId> {
         match self {
-            Message::Push(conn, _) | Message::Unblock(conn, _) | Message::Kill(conn) => Some(*conn),
+            Message::Push(conn, _) | Message::Unblock(conn, _) => Some(*conn),
+            Message::Retry(conn) | Message::Kill(conn) => Some(*conn),
             Message::Complete(conn, ..) => Some(*conn),
             Message::Resume | Message::WeighClients => None,
         }

@@ -68,9 +68,11 @@ impl Findings {
     pub fn note(&mut self, database: usize, entry: &Entry) {
         let kind = entry.kind();
         if kind.row().sizes.is_some() {
-            let distribution = self.sizes.entry((database, kind)).or_insert_with(|| Box::new([0; 65]));
-            let size = entry.value().element_count();
-            distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
+            // Nothing is read from disk for this: collections there are left out.
+            if let Some(size) = entry.element_count() {
+                let distribution = self.sizes.entry((database, kind)).or_insert_with(|| Box::new([0; 65]));
+                distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
+            }
         }
         let bytes = bytes_of(entry);
         let smallest = self.biggest.first().map_or(0, |smallest| smallest.bytes);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{
-    KeyUsage, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, LoadTarget, Loader, load_in_parallel,
-    load_stream_in_parallel,
+    KeyUsage, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, LoadTarget, Loader, Prepare,
+    load_in_parallel, load_stream_in_parallel,
 };
 use mantissa_store::{Keyspace, LockedShards, ShardSet};
 use parking_lot::Mutex;
@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::notice;
 use crate::scripting::functions::Policy;
 use crate::skipping::{self, Skipping};
+use crate::tier::offload::while_loading;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
@@ -71,7 +72,9 @@ pub fn load_file(
         work: &|run| {
             let mut none_locked = keyspace.lock(ShardSet::EMPTY);
             let replaces = present == Present::Replaced;
+            let mut moves = while_loading(engine);
             let inner = KeyspaceTarget::new(&mut none_locked, &clock_of, replaces);
+            let inner = inner.preparing(moves.as_mut().map(|moves| &mut **moves as &mut Prepare<'_>));
             let mut target = skipping::Target::new(inner, &skipping);
             run(&mut target);
             codes.lock().append(&mut target.into_functions());
@@ -113,8 +116,9 @@ fn options(active: &ActiveConfig, now_ms: i64) -> LoadOptions {
 }
 
 /// Reads a dump from a stream, which ends with it, into a private keyspace: with one thread for each core, up
-/// to eight, and one that reads. Keys that have expired are kept. Returns the libraries of functions as well,
-/// and the database that a primary's stream has selected behind the dump.
+/// to eight, and one that reads. The others have a low priority, since the server serves clients meanwhile.
+/// Keys that have expired are kept. Returns the libraries of functions as well, and the database that a
+/// primary's stream has selected behind the dump.
 pub fn load_stream(
     engine: &Engine,
     aside: &Keyspace,
@@ -125,9 +129,15 @@ pub fn load_stream(
     let clock_of =
         |usage: KeyUsage| mantissa_commands::restored_clock(kept, usage.idle_s, usage.frequency, now_ms);
     let (codes, database) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let reading_thread = std::thread::current().id();
     let work = |run: &mut dyn FnMut(&mut dyn LoadTarget)| {
+        if std::thread::current().id() != reading_thread {
+            mantissa_sys::scheduling::lower_priority();
+        }
         let mut none_locked = aside.lock(ShardSet::EMPTY);
-        let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
+        let mut moves = while_loading(engine);
+        let target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
+        let mut target = target.preparing(moves.as_mut().map(|moves| &mut **moves as &mut Prepare<'_>));
         run(&mut target);
         let facts = target.facts.iter();
         if let Some(number) = facts.filter_map(|(name, value)| stream_database(name, value)).next_back() {

@@ -105,12 +105,16 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
 /// changed meanwhile. Every round adds a shard, so there is an end. The handler begins with this invariant:
 /// every link of a series at the command's keys leads to a locked shard.
 pub fn lock_linked<'e, E>(
+    engine: &Engine,
     mut locked: LockedShards<'e>,
     call: (&Command, Args<'_>, usize),
     lock: impl Fn(ShardSet) -> Result<LockedShards<'e>, E>,
 ) -> Result<LockedShards<'e>, E> {
+    if !are_there_links() {
+        return Ok(locked);
+    }
     loop {
-        let needed = linked_shards(&locked, call);
+        let needed = linked_shards(engine, &locked, call);
         let set = locked.set();
         if set.covers(needed) {
             return Ok(locked);
@@ -120,9 +124,10 @@ pub fn lock_linked<'e, E>(
     }
 }
 
-/// The shards of the keys that time series at a command's keys are linked to, in a database. Those of keys
-/// whose shards are locked are found.
+/// The shards of the keys that time series at a command's keys are linked to, or will be once it has made
+/// them, in a database. Those of keys whose shards are locked are found.
 pub fn linked_shards(
+    engine: &Engine,
     locked: &LockedShards<'_>,
     (command, args, database): (&Command, Args<'_>, usize),
 ) -> ShardSet {
@@ -141,6 +146,11 @@ pub fn linked_shards(
             entry.filter(|entry| entry.kind() == Kind::Series).map(Entry::value)
         {
             series.linked().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        }
+        if entry.is_none() && command.info.traits.has(Traits::COMPACTS) {
+            for compaction in &engine.active_config().settings.series.compactions {
+                shards.insert(keyspace.shard_of(keyspace.hash(&compaction.destination(key))));
+            }
         }
     }
     shards

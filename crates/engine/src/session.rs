@@ -196,6 +196,8 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
+    /// How often its present request has waited for values on disk.
+    pub fetches: u32,
     /// The LSN behind its last write that was logged; 0 if there is none.
     pub logged_lsn: Lsn,
     /// What is known of it as a replica, once it has begun to talk as one.
@@ -223,6 +225,7 @@ impl Session {
             blocked: None,
             subscriptions: None,
             tracker: None,
+            fetches: 0,
             logged_lsn: 0,
             replica: None,
         }

@@ -68,8 +68,8 @@ pub enum Pace {
     Hasty,
     /// Half of them, at low priority. The calling thread keeps that priority.
     Steady,
-    /// Half of them, at the priority of all other threads: for replicas, since until they have the dump the
-    /// log keeps for them what is written meanwhile.
+    /// Half of them, at the priority of all other threads: for replicas that are sent nothing else before
+    /// they have the dump, since the log keeps for them what is written meanwhile.
     Brisk,
 }
 
@@ -156,7 +156,22 @@ pub fn write_keyspace(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
-    write_as(engine, keyspace, file, facts, (pace, Target::File), at_cut)
+    let ends_with_flush = pace == Pace::Steady && !facts.is_aof_base;
+    let plan = Plan { pace, target: Target::File, is_plain: false, ends_with_flush };
+    write_as(engine, keyspace, file, facts, plan, at_cut)
+}
+
+/// Like [`write`], at a steady pace, into a stream that is stored elsewhere: strings are not compressed,
+/// there is no checksum, and a FLUSHALL does not end it.
+pub fn write_for_archive(
+    engine: &Engine,
+    stream: &mut dyn OutputFile,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let mutex = &engine.persistence.snapshot;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
+    let plan = Plan { pace: Pace::Steady, target: Target::File, is_plain: true, ends_with_flush: false };
+    write_as(engine, &engine.keyspace, stream, &facts(), plan, at_cut)
 }
 
 /// Like [`write`], into a stream for replicas that `target` names. Every value has the form of the lowest
@@ -166,12 +181,23 @@ pub fn write_for_replicas(
     engine: &Engine,
     stream: &mut dyn OutputFile,
     facts: &FileFacts,
-    target: Target,
+    (target, pace): (Target, Pace),
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let mutex = &engine.persistence.snapshot;
     let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
-    write_as(engine, &engine.keyspace, stream, facts, (Pace::Brisk, target), at_cut)
+    let plan = Plan { pace, target, is_plain: false, ends_with_flush: false };
+    write_as(engine, &engine.keyspace, stream, facts, plan, at_cut)
+}
+
+/// How a snapshot is written.
+struct Plan {
+    pace: Pace,
+    target: Target,
+    /// Without compression and checksum.
+    is_plain: bool,
+    /// It ends with an error when the data are flushed.
+    ends_with_flush: bool,
 }
 
 fn write_as(
@@ -179,7 +205,7 @@ fn write_as(
     keyspace: &Keyspace,
     file: &mut dyn OutputFile,
     facts: &FileFacts,
-    (pace, target): (Pace, Target),
+    Plan { pace, target, is_plain, ends_with_flush }: Plan,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let active = engine.active_config();
@@ -188,8 +214,8 @@ fn write_as(
     let policy = active.config.maxmemory_policy.name();
     let tells_usage = policy.ends_with("-lru") || policy.ends_with("-lfu");
     let options = WriteOptions {
-        compress: active.config.rdbcompression,
-        checksum: active.config.rdbchecksum,
+        compress: active.config.rdbcompression && !is_plain,
+        checksum: active.config.rdbchecksum && !is_plain,
         limits: active.settings.limits.clone(),
         target,
     };
@@ -207,8 +233,7 @@ fn write_as(
     let keys = totals.iter().map(|total| total.keys).sum();
     let progress = &engine.persistence.progress;
     progress.begin(keys, &snapshot);
-    let can_be_void = pace == Pace::Steady && !facts.is_aof_base;
-    let is_void = || can_be_void && engine.persistence.cuts.is_void(number);
+    let is_void = || ends_with_flush && engine.persistence.cuts.is_void(number);
     let job = Job {
         keyspace,
         progress,

@@ -205,6 +205,11 @@ impl Driver {
         on!(self, inner => inner.send(conn, bytes))
     }
 
+    /// Whether a connection has TLS; false for a dead id.
+    pub fn has_tls(&self, conn: Conn) -> bool {
+        self.sessions.has(conn)
+    }
+
     /// The number of bytes that are queued and not yet taken by the kernel; 0 for a dead id.
     pub fn unsent(&self, conn: Conn) -> usize {
         match &self.mechanism {

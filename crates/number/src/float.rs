@@ -91,6 +91,15 @@ pub fn format_f64(buffer: &mut FloatText, value: f64) -> &str {
     header::format_f64(&mut buffer.0, value)
 }
 
+/// Bytes that [`print_f64`] may write to.
+pub const FLOAT_TEXT_MAX: usize = header::FLOAT_BUFFER;
+
+/// Prints `value` at the start of `buffer` and returns the length of the text. What is behind it may change.
+#[inline]
+pub fn print_f64(buffer: &mut [u8; FLOAT_TEXT_MAX], value: f64) -> usize {
+    header::print_f64(buffer, value)
+}
+
 /// Prints `value` into `buffer` and returns the text: the shortest among floats, so `0.1` and not the
 /// double's digits.
 #[inline]

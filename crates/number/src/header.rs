@@ -67,6 +67,14 @@ macro_rules! printer {
     };
 }
 
+/// Prints into a buffer of bytes that are there, and returns the length of the text.
+#[inline]
+pub(crate) fn print_f64(buffer: &mut [u8; FLOAT_BUFFER], value: f64) -> usize {
+    let start: *mut c_char = buffer.as_mut_ptr().cast();
+    // SAFETY: the buffer has the size that the function asks for, and the end that it returns lies inside.
+    unsafe { mn_write_f64(start, value).offset_from_unsigned(start) }
+}
+
 printer!(format_f64, mn_write_f64, f64);
 printer!(format_f32, mn_write_f32, f32);
 

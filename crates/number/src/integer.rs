@@ -82,6 +82,18 @@ static DIGIT_PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
+/// The value of the decimal digits that eight bytes begin with, and how many these are.
+#[inline]
+pub fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
+    const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let word = u64::from_le_bytes(bytes) ^ 0x3030_3030_3030_3030;
+    // The top bit of every byte that is not a digit.
+    let other = (((word & LOW_SEVEN) + 0x7676_7676_7676_7676) | word) & !LOW_SEVEN;
+    let count = other.trailing_zeros() / 8;
+    let value = digits_value(word.checked_shl(64 - 8 * count).unwrap_or(0));
+    (value, count as usize)
+}
+
 /// How many decimal digits `value` has; zero has one.
 #[inline]
 pub(crate) fn digit_count(value: u64) -> usize {
@@ -173,6 +185,20 @@ mod tests {
             ["18446744073709551616", "28446744073709551615", "111111111111111111111", "-1", "12345678/", ":"]
         {
             assert_eq!(parse_u64(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn leading_digits_end_at_any_other_byte() {
+        for count in 0..=8 {
+            for other in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
+                let mut bytes = *b"98765432";
+                if let Some(byte) = bytes.get_mut(count) {
+                    *byte = other;
+                }
+                let value = bytes[..count].iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
+                assert_eq!(leading_digits(bytes), (value, count), "{bytes:?}");
+            }
         }
     }
 

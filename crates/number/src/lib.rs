@@ -36,9 +36,13 @@ pub mod score;
 pub mod sum;
 pub mod vector;
 
-pub use float::{FloatText, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed};
+pub use float::{
+    FLOAT_TEXT_MAX, FloatText, format_f32, format_f64, parse_f32, parse_f64, print_f64, write_f32, write_f64,
+    write_fixed,
+};
 pub use integer::{
-    INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, parse_i64, parse_u64, write_i64, write_u64,
+    INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, leading_digits, parse_i64, parse_u64,
+    write_i64, write_u64,
 };
 pub use long_double::LongDouble;
 pub use score::{

@@ -3,13 +3,19 @@
 //! ```text
 //! { "\n" }  "$" length "\r\n"  that many bytes
 //! { "\n" }  "$EOF:" mark of 40 bytes "\r\n"  bytes  the same mark
+//! { "\n" }  "$PARTS\r\n"  parts: see [`parts`]
 //! ```
 //!
 //! Bare line feeds are signs of life. The second form is for a dump whose length is not known beforehand; the
-//! mark is random, so no dump holds it. What follows the payload are commands: [`Payload`] reads beyond the
-//! payload only where a mark may end it, and gives back what it has read of them.
+//! mark is random, so no dump holds it. The third is for servers of this kind that have asked for it. What
+//! follows the payload are commands: [`Payload`] reads beyond the payload only where its length is not known,
+//! and gives back what it has read of them.
+
+pub mod parts;
 
 use std::io::{self, Read, Write};
+
+use parts::{Ahead, HEADER_BYTES, Kind};
 
 /// Bytes of a mark.
 pub const MARK_BYTES: usize = 40;
@@ -30,6 +36,8 @@ pub enum Framing {
     Length(u64),
     /// This mark.
     Mark(Mark),
+    /// The part that says so.
+    Parts,
 }
 
 impl Framing {
@@ -38,6 +46,7 @@ impl Framing {
         match self {
             Framing::Length(length) => write!(sink, "${length}\r\n"),
             Framing::Mark(mark) => sink.write_all(&[MARK_PREFIX, mark, b"\r\n"].concat()),
+            Framing::Parts => sink.write_all(parts::HEADER.as_bytes()),
         }
     }
 
@@ -46,6 +55,7 @@ impl Framing {
         match self {
             Framing::Length(_) => Ok(()),
             Framing::Mark(mark) => sink.write_all(mark),
+            Framing::Parts => sink.write_all(&parts::header(Kind::End, 0)),
         }
     }
 
@@ -62,6 +72,9 @@ impl Framing {
                     line.len() - MARK_PREFIX.len()
                 )
             });
+        }
+        if line == parts::HEADER.trim_ascii_end().as_bytes() {
+            return Ok(Framing::Parts);
         }
         let Some(digits) = line.strip_prefix(b"$") else {
             return Err(format!(
@@ -93,8 +106,11 @@ pub struct Payload<R> {
     certain: usize,
     /// Bytes of the payload that have been given on.
     given: u64,
-    /// The mark was found: it begins behind the certain bytes.
+    /// What ends the payload was found: it begins behind the certain bytes, or with parts lies before.
     is_marked: bool,
+    /// The present part, and its bytes that have neither been given on nor kept.
+    part: (Kind, usize),
+    ahead: Ahead,
 }
 
 impl<R: Read> Payload<R> {
@@ -126,10 +142,32 @@ impl<R: Read> Payload<R> {
         let line = &buffer[start..end];
         let framing = Framing::parse(line.strip_suffix(b"\r").unwrap_or(line)).map_err(invalid)?;
         let start = end + 1;
-        let mut payload =
-            Payload { reader, framing, buffer, start, end: filled, certain: 0, given: 0, is_marked: false };
-        payload.find_certain(0);
+        let mut payload = Payload {
+            reader,
+            framing,
+            buffer,
+            start,
+            end: filled,
+            certain: 0,
+            given: 0,
+            is_marked: false,
+            part: (Kind::Dump, 0),
+            ahead: Ahead::default(),
+        };
+        if framing != Framing::Parts {
+            payload.find_certain(0);
+        }
         Ok(payload)
+    }
+
+    /// Sets how many bytes of commands may come before the end of the dump. At first none may.
+    pub fn keep_ahead(&mut self, bytes_max: u64) {
+        self.ahead.bytes_max = bytes_max;
+    }
+
+    /// The commands that have come before the end of the dump.
+    pub fn ahead(&self) -> &Ahead {
+        &self.ahead
     }
 
     /// What ends the payload.
@@ -141,7 +179,7 @@ impl<R: Read> Payload<R> {
     pub fn length(&self) -> Option<u64> {
         match self.framing {
             Framing::Length(length) => Some(length),
-            Framing::Mark(_) => None,
+            Framing::Mark(_) | Framing::Parts => None,
         }
     }
 
@@ -154,7 +192,7 @@ impl<R: Read> Payload<R> {
     pub fn is_complete(&self) -> bool {
         match self.framing {
             Framing::Length(length) => self.given == length,
-            Framing::Mark(_) => self.is_marked && self.certain == 0,
+            Framing::Mark(_) | Framing::Parts => self.is_marked && self.certain == 0,
         }
     }
 
@@ -168,28 +206,65 @@ impl<R: Read> Payload<R> {
 
     /// What was read of the stream behind the payload, and the reader that yields the rest. To be called once
     /// the payload is complete; else what is left of it is lost or comes first.
-    pub fn into_rest(mut self) -> (Vec<u8>, R) {
-        let mark_bytes = if self.is_marked { MARK_BYTES } else { 0 };
-        self.buffer.truncate(self.end);
-        self.buffer.drain(..(self.start + self.certain + mark_bytes).min(self.end));
-        (self.buffer, self.reader)
+    pub fn into_rest(self) -> (Ahead, R) {
+        let mark_bytes = match self.framing {
+            Framing::Mark(_) if self.is_marked => MARK_BYTES,
+            _ => 0,
+        };
+        let start = (self.start + self.certain + mark_bytes).min(self.end);
+        let mut rest = self.ahead;
+        rest.extend(&self.buffer[start..self.end]);
+        (rest, self.reader)
     }
 
     /// Reads more, until some bytes are certain or the end is.
     fn fill(&mut self) -> io::Result<()> {
-        while self.certain == 0 && !self.is_complete() {
+        loop {
+            if self.framing == Framing::Parts {
+                self.take_parts().map_err(invalid)?;
+            }
+            if self.certain > 0 || self.is_complete() {
+                return Ok(());
+            }
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
             let room = match self.framing {
                 // Nothing behind the payload is read.
                 Framing::Length(length) => usize::try_from(length - self.given).unwrap_or(usize::MAX),
-                Framing::Mark(_) => usize::MAX,
+                Framing::Mark(_) | Framing::Parts => usize::MAX,
             };
             let room = room.min(self.buffer.len() - self.end);
             let searched = self.end.saturating_sub(MARK_BYTES - 1);
             self.end += read_some(&mut self.reader, &mut self.buffer[self.end..self.end + room])?;
             self.find_certain(searched);
+        }
+    }
+
+    /// Takes what the buffer has of parts, up to bytes of the dump.
+    fn take_parts(&mut self) -> Result<(), String> {
+        while self.certain == 0 && !self.is_marked {
+            let bytes = &self.buffer[self.start..self.end];
+            let (kind, left) = &mut self.part;
+            if *left == 0 {
+                let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(()) };
+                self.part = parts::parse(*header)?;
+                self.start += HEADER_BYTES;
+                self.is_marked = self.part.0 == Kind::End;
+                continue;
+            }
+            let count = bytes.len().min(*left);
+            if count == 0 {
+                return Ok(());
+            }
+            *left -= count;
+            match kind {
+                Kind::Dump => self.certain = count,
+                Kind::Commands | Kind::End => {
+                    self.ahead.push(&bytes[..count])?;
+                    self.start += count;
+                }
+            }
         }
         Ok(())
     }
@@ -210,6 +285,8 @@ impl<R: Read> Payload<R> {
                     None => bytes.len().saturating_sub(MARK_BYTES - 1),
                 };
             }
+            // They are taken one after the other.
+            Framing::Parts => {}
         }
     }
 }
@@ -229,15 +306,19 @@ impl<R: Read> Read for Payload<R> {
     }
 }
 
-/// The offset of the first mark in some bytes.
+/// The offset of the first mark in some bytes (Horspool: looks at one byte in forty, mostly).
 fn find(bytes: &[u8], mark: &Mark) -> Option<usize> {
+    // How far the mark moves on when this byte is behind its last place.
+    let mut shifts = [MARK_BYTES; 256];
+    for (at, &byte) in mark[..MARK_BYTES - 1].iter().enumerate() {
+        shifts[usize::from(byte)] = MARK_BYTES - 1 - at;
+    }
     let mut start = 0;
-    while let Some(at) = bytes[start..].iter().position(|byte| *byte == mark[0]) {
-        let found = start + at;
-        if bytes[found..].starts_with(mark) {
-            return Some(found);
+    while let Some(last) = bytes.get(start + MARK_BYTES - 1) {
+        if bytes[start..].starts_with(mark) {
+            return Some(start);
         }
-        start = found + 1;
+        start += shifts[usize::from(*last)];
     }
     None
 }
@@ -317,9 +398,92 @@ mod tests {
         assert_eq!(found, payload);
         assert_eq!(reader.given(), payload.len() as u64);
         assert!(reader.is_complete() && reader.is_at_end().expect("it is"));
-        let (mut behind, mut reader) = reader.into_rest();
+        let (ahead, mut reader) = reader.into_rest();
+        let mut behind = whole(ahead);
         reader.read_to_end(&mut behind).expect("memory gives it");
         assert_eq!(behind, rest);
+    }
+
+    /// Everything that was kept of the stream behind the dump.
+    fn whole(mut ahead: Ahead) -> Vec<u8> {
+        let blocks = std::iter::from_fn(|| ahead.pop()).collect::<Vec<_>>();
+        assert_eq!(ahead.bytes(), 0);
+        blocks.concat()
+    }
+
+    /// A stream of parts, of these lengths in turn: those of the dump and those of commands.
+    fn in_parts(dump: &[u8], commands: &[u8], lengths: &[usize], rest: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\n".to_vec();
+        Framing::Parts.write_header(&mut bytes).expect("memory takes it");
+        let (mut lengths, mut left) = (lengths.iter().cycle(), [dump, commands]);
+        while left.iter().any(|bytes| !bytes.is_empty()) {
+            for (at, kind) in [Kind::Dump, Kind::Commands].into_iter().enumerate() {
+                let count = lengths.next().map_or(1, |length| 1 + length % 500).min(left[at].len());
+                bytes.extend_from_slice(&parts::header(kind, count));
+                bytes.extend_from_slice(&left[at][..count]);
+                left[at] = &left[at][count..];
+            }
+        }
+        Framing::Parts.write_end(&mut bytes).expect("memory takes it");
+        bytes.extend_from_slice(rest);
+        bytes
+    }
+
+    /// Reads parts, `step` bytes at a time, and keeps commands up to `ahead_max`.
+    fn read_parts(
+        bytes: &[u8],
+        cuts: &[usize],
+        step: usize,
+        ahead_max: u64,
+    ) -> io::Result<(Vec<u8>, Vec<u8>)> {
+        let mut payload = Payload::begin(Parts::of(bytes, cuts), Vec::new())?;
+        payload.keep_ahead(ahead_max);
+        let (mut found, mut buffer) = (Vec::new(), vec![0; step]);
+        loop {
+            let count = payload.read(&mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            found.extend_from_slice(&buffer[..count]);
+        }
+        assert!(payload.is_complete() && payload.length().is_none());
+        let (ahead, mut reader) = payload.into_rest();
+        let mut behind = whole(ahead);
+        reader.read_to_end(&mut behind)?;
+        Ok((found, behind))
+    }
+
+    #[test]
+    fn parts_are_told_apart_at_every_split() {
+        let (dump, commands, rest) = (b"a dump of some bytes", b"*1\r\n$4\r\nPING\r\n", b"*0\r\n");
+        let bytes = in_parts(dump, commands, &[2, 0, 6], rest);
+        let behind = [&commands[..], rest].concat();
+        for cut in 0..=bytes.len() {
+            for step in [1, 3, 1000] {
+                let found = read_parts(&bytes, &[cut], step, commands.len() as u64);
+                assert_eq!(found.expect("they are right"), (dump.to_vec(), behind.clone()));
+            }
+        }
+        let end = bytes.len() - rest.len();
+        for length in 0..end {
+            let kind = read_parts(&bytes[..length], &[], 100, 1000).map_err(|error| error.kind());
+            assert_eq!(kind, Err(io::ErrorKind::UnexpectedEof));
+        }
+    }
+
+    #[test]
+    fn parts_that_make_no_sense_are_errors() {
+        let bytes = in_parts(b"dump", b"commands", &[7], b"");
+        let error = read_parts(&bytes, &[], 100, 7).expect_err("there are eight bytes");
+        assert!(error.to_string().contains("more than 7 bytes of commands"), "{error}");
+        for (part, reason) in [
+            (b"X\x01\0\0\0a", "begins with 'X' and has 1 bytes"),
+            (b"E\x01\0\0\0a", "begins with 'E' and has 1 bytes"),
+        ] {
+            let bytes = [b"$PARTS\r\n", &part[..]].concat();
+            let error = read_parts(&bytes, &[], 100, 0).expect_err("it makes no sense");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
     }
 
     const MARK: Mark = *b"abababababababababababababababababababac";
@@ -344,7 +508,7 @@ mod tests {
 
     #[test]
     fn an_empty_payload_ends_at_once() {
-        for framing in [Framing::Mark(MARK), Framing::Length(0)] {
+        for framing in [Framing::Mark(MARK), Framing::Length(0), Framing::Parts] {
             check(&framed(framing, b"", b"rest"), 0, &[], 10, b"", b"rest");
             check(&framed(framing, b"", b""), 0, &[], 10, b"", b"");
         }
@@ -399,6 +563,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_parts_come_through(
+            dump in proptest::collection::vec(any::<u8>(), 0..2000),
+            commands in proptest::collection::vec(any::<u8>(), 0..2000),
+            lengths in proptest::collection::vec(any::<usize>(), 1..20),
+            rest in proptest::collection::vec(any::<u8>(), 0..100),
+            cuts in proptest::collection::vec(any::<usize>(), 0..20),
+            step in 1..3000_usize,
+        ) {
+            let bytes = in_parts(&dump, &commands, &lengths, &rest);
+            let found = read_parts(&bytes, &cuts, step, commands.len() as u64).expect("they are right");
+            prop_assert_eq!(found, (dump, [commands, rest].concat()));
+        }
+
         #[test]
         fn any_payload_comes_through(
             letters in proptest::collection::vec(0..3_u8, 0..300),

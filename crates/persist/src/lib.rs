@@ -5,7 +5,7 @@
 //! values of DUMP and RESTORE, and [`digest`] tells whether two keyspaces hold the same. How values of each
 //! type are written and read is in `types`, one file a type; the rest of the format is in [`format`], [`lzf`]
 //! and [`packed`]. [`aof`] is the format of the append-only file. [`storage`] is under all file I/O;
-//! [`delay`] makes things slow for tests.
+//! [`tier`] keeps values on disk; [`delay`] makes things slow for tests.
 #![forbid(unsafe_code)]
 
 pub mod aof;
@@ -21,5 +21,6 @@ pub mod packed;
 pub mod payload;
 pub mod source;
 pub mod storage;
+pub mod tier;
 mod types;
 pub mod write;

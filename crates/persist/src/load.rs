@@ -25,7 +25,7 @@ pub use parallel::{LoadJob, load_in_parallel};
 pub(crate) use skip::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
 pub use stream::load_stream_in_parallel;
 pub(crate) use target::printable;
-pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record, SkippedKey};
+pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Prepare, Record, SkippedKey};
 
 use crate::delay::KeyDelay;
 use crate::format::{Dialect, SIGNATURE_BYTES, VERSION_WITH_CHECKSUM, opcode, value_type};

@@ -15,8 +15,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use direct::DirectFile;
@@ -67,6 +66,18 @@ pub trait SharedFile: Send + Sync {
     }
 }
 
+/// A file without a name, whose content is gone with its last handle.
+pub trait ScratchFile: Send + Sync {
+    /// Reads as many bytes as the buffer holds.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all bytes.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Gives the disk space of a part of the file back, where the system can.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()>;
+}
+
 /// A directory that no other engine uses, until this is dropped or the process ends.
 #[derive(Debug, Default)]
 pub struct DirectoryLock {
@@ -89,6 +100,11 @@ pub trait Storage: Send + Sync {
 
     /// Opens a file for reading by several threads.
     fn open_shared(&self, path: &Path) -> io::Result<Box<dyn SharedFile>>;
+
+    /// Creates a file without a name in a directory.
+    fn create_scratch(&self, _directory: &Path) -> io::Result<Box<dyn ScratchFile>> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
 
     /// Opens a file for writing at its end; creates it if it is not there.
     fn append(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
@@ -234,7 +250,39 @@ impl SharedFile for File {
     }
 }
 
+impl ScratchFile for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            fallocate(self, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes)?;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (offset, bytes);
+        Ok(())
+    }
+}
+
 impl Storage for FileSystem {
+    fn create_scratch(&self, directory: &Path) -> io::Result<Box<dyn ScratchFile>> {
+        let path = directory.join(format!(".mantissa-tier.{}", std::process::id()));
+        // What another process of this number has left is not used.
+        drop(fs::remove_file(&path));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        fs::remove_file(&path)?;
+        // Values are read in any order: reading ahead would be in vain.
+        let _ = fadvise(&file, 0, None, Advice::Random);
+        Ok(Box::new(file))
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         Ok(Box::new(file))

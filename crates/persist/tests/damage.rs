@@ -7,6 +7,7 @@ use mantissa_persist::check::check_rdb;
 use mantissa_persist::load::{ChecksumState, LoadOptions};
 use mantissa_persist::storage::FileSystem;
 use mantissa_store::Kind;
+use model::damaged::{BASES, check_damaged};
 use model::{check_file, check_payload, digest, load};
 use std::path::Path;
 
@@ -98,4 +99,23 @@ fn arbitrary_payloads_are_refused_or_restored() {
             check_payload(&[&[form][..], &bytes].concat());
         }
     }
+}
+
+#[test]
+fn damaged_series_and_vector_sets_are_refused_or_sound() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let mut restored = 0;
+    for round in 0..1000 {
+        let edits = 4 * (round % 4);
+        let data: Vec<u8> =
+            std::iter::once(round as u8 / 4 % BASES).chain((0..edits).map(|_| byte())).collect();
+        let is_restored = check_damaged(&data);
+        assert!(is_restored || edits > 0, "a payload that is whole is refused");
+        restored += usize::from(is_restored);
+    }
+    assert!((270..970).contains(&restored), "{restored} restored");
 }

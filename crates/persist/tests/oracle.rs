@@ -18,9 +18,10 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use random::{details, keys, keyspace_of, limits};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Past the year 2100: nothing expires while the test runs.
@@ -31,15 +32,17 @@ const KEYSPACE_COUNT: usize = 40;
 struct Oracle {
     process: Child,
     folder: PathBuf,
-    stream: BufReader<TcpStream>,
+    stream: BufReader<UnixStream>,
 }
 
 impl Oracle {
-    /// `knows_packed_sets`: it is no Redis before version 7.2.
-    fn start(program: &str, knows_packed_sets: bool) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.expect("there is a free port").port();
-        let folder = std::env::temp_dir().join(format!("mantissa-persist-oracle-{port}"));
+    /// Starts the program that the environment variable named.
+    fn start(program: &str, variable: &str) -> Self {
+        let knows_packed_sets = variable != "MANTISSA_REDIS_7";
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("mantissa-persist-oracle-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("the folder for temporary files can be written to");
         let limits = limits();
         let entries_max = limits.set_listpack_entries_max.to_string();
@@ -47,8 +50,8 @@ impl Oracle {
         let packed_sets = if knows_packed_sets { &packed_sets[..] } else { &[] };
         let process = Command::new(program)
             .current_dir(&folder)
-            .args(["--port", &port.to_string(), "--save", "", "--enable-debug-command", "yes"])
-            .args(["--sanitize-dump-payload", "yes", "--bind", "127.0.0.1"])
+            .args(["--port", "0", "--unixsocket", "socket", "--save", "", "--enable-debug-command", "yes"])
+            .args(["--sanitize-dump-payload", "yes"])
             .args(["--hash-max-listpack-entries", &limits.hash_entries_max.to_string()])
             .args(["--list-max-listpack-size", &limits.list_node_size.to_string()])
             .args(["--set-max-intset-entries", &limits.set_intset_entries_max.to_string()])
@@ -59,7 +62,7 @@ impl Oracle {
             .expect("the variable names a program that starts");
         let deadline = Instant::now() + Duration::from_secs(30);
         let stream = loop {
-            match TcpStream::connect(("127.0.0.1", port)) {
+            match UnixStream::connect(folder.join("socket")) {
                 Ok(stream) => break stream,
                 Err(error) => assert!(Instant::now() < deadline, "the oracle does not listen: {error}"),
             }
@@ -150,7 +153,7 @@ fn server(variable: &str) -> Option<Oracle> {
     if program.is_none() {
         eprintln!("SKIPPED: {variable} names no server");
     }
-    program.map(|program| Oracle::start(&program, variable != "MANTISSA_REDIS_7"))
+    program.map(|program| Oracle::start(&program, variable))
 }
 
 fn oracle() -> Option<Oracle> {

@@ -93,7 +93,7 @@ pub struct Connection {
     pub partial: Option<Box<Partial>>,
     /// It is a replica: it is sent the stream, and no replies.
     pub is_replica: bool,
-    /// Postponed by CLIENT PAUSE.
+    /// Postponed by CLIENT PAUSE, a slow disk, or for values on disk.
     pub paused: bool,
     /// Reading is held because too much output waits.
     pub held: bool,

@@ -34,9 +34,20 @@ struct State {
 pub struct Freeze {
     state: Mutex<State>,
     changed: Condvar,
+    takes_web: bool,
 }
 
 impl Freeze {
+    /// For a process that takes clients over HTTP and WebSocket, or not.
+    pub fn new(takes_web: bool) -> Freeze {
+        Freeze { takes_web, ..Freeze::default() }
+    }
+
+    /// Whether clients over HTTP and WebSocket go to the other process.
+    pub fn takes_web(&self) -> bool {
+        self.takes_web
+    }
+
     /// A worker runs no requests any more, and accepts nothing on these listeners.
     pub fn stopped(&self, listeners: Vec<(Service, Listener)>) {
         let mut state = self.state.lock();

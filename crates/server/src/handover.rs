@@ -9,6 +9,7 @@ pub mod channel;
 pub mod client;
 pub mod predecessor;
 pub mod successor;
+pub mod wire;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,9 @@ use mantissa_engine::session::{SharedSession, flag};
 /// The environment variable that tells a process that it is to take over: the numbers of the two sockets that
 /// it has inherited, the channel's and the stream's.
 pub const ENVIRONMENT: &str = "MANTISSA_HANDOVER";
+
+/// What a process that takes over says of itself: it takes clients over HTTP and WebSocket.
+const TAKES_WEB: &[u8] = b"web";
 
 /// Stands for the address of the process that is taken over from.
 pub const PREDECESSOR: &str = "(predecessor)";

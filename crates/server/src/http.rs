@@ -22,11 +22,13 @@ mod guard;
 mod json;
 mod plan;
 pub mod routes;
+mod sync_token;
 
 pub use accept::metrics_format;
-pub use connection::{HttpConnection, Overdue, Pending, State, Step};
+pub use connection::{Behind, HttpConnection, Overdue, Pending, State, Step};
 pub use credentials::{Credentials, credentials};
-pub use exchange::{Exchange, Outcome, show_to};
+pub use exchange::{Exchange, Outcome, Pairs, show_to};
 pub use guard::{check, preflight};
 pub use json::error as json_error;
 pub use plan::{Plan, Shape, plan};
+pub use sync_token::{FIELD as SYNC_TOKEN, SyncToken};

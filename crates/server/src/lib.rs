@@ -3,6 +3,7 @@
 //! A request's way: [`worker`] (bytes, parsing, batches) -> [`mantissa_engine::execute`] -> the reply.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod balance;
 mod conn_id;
 mod connection;

@@ -19,6 +19,7 @@ use mantissa_persist::storage::FileSystem;
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
 
+use crate::archive::Archiver;
 use crate::balance::Balancer;
 use crate::handover::successor::Successor;
 use crate::inbox::{Inbox, Message};
@@ -125,6 +126,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
+    mantissa_engine::tier::start(&engine)?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     engine.acl.load_at_start(engine.registry, &engine.active_config().config, &*engine.storage)?;
     engine.persistence.loading.store(true, Ordering::Release);
@@ -145,8 +147,13 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         return Ok(code);
     }
     let (mut balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
-    background::start(&engine, move |engine| balancer.tick(engine, &balanced))
-        .map_err(|error| format!("Could not start a thread: {error}"))?;
+    let archiver = Arc::new(Archiver::default());
+    let archives = Arc::clone(&archiver);
+    let also = move |engine: &Engine| {
+        balancer.tick(engine, &balanced);
+        archives.tick(engine);
+    };
+    background::start(&engine, also).map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
     supervision.ready();
     if let Some(successor) = successor {
@@ -156,6 +163,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     }
     let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
     let is_saved = end(&engine, &network, &supervision, threads, pid_file);
+    archiver.finish();
     Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
 }
 

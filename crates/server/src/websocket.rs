@@ -11,7 +11,9 @@ mod upgrade;
 use std::collections::VecDeque;
 
 use mantissa_net::websocket::{self, CloseCode, Decoder, Incoming, Limits, Opcode};
+use mantissa_protocol::Args;
 
+use crate::http::Pairs;
 pub use upgrade::{Upgrade, ticket};
 
 /// Of a client that has not logged in, messages are no larger.
@@ -87,6 +89,47 @@ impl WebSocket {
             heard_ms: now_ms,
             is_pinged: false,
         }
+    }
+
+    /// Whether it can go to another process: it is not to end.
+    pub fn may_go(&self) -> bool {
+        self.farewell.is_none() && !self.decoder.is_closed()
+    }
+
+    /// Its state, for another process, if it can go there.
+    pub fn state(&self) -> Option<Pairs> {
+        if !self.may_go() {
+            return None;
+        }
+        let kind = self.kind.map_or("", Kind::protocol);
+        let mut pairs: Pairs = vec![
+            (b"kind", kind.into()),
+            (b"decoder", self.decoder.state()),
+            (b"text", self.incoming.text.clone()),
+            (b"outgoing", self.outgoing.clone()),
+        ];
+        pairs.extend(self.ids.iter().map(|id| (&b"command"[..], id.clone())));
+        Some(pairs)
+    }
+
+    /// One in this state; none if it is no such state.
+    pub fn with_state(state: Args<'_>, now_ms: i64) -> Option<WebSocket> {
+        let mut websocket = WebSocket::new(None, now_ms);
+        for at in (0..state.len()).step_by(2) {
+            let value = state.get(at + 1)?;
+            match state.at(at) {
+                b"kind" => websocket.kind = Kind::of_protocol(std::str::from_utf8(value).ok()?),
+                b"decoder" => {
+                    let limits = Limits { frame_bytes_max: 0, message_bytes_max: 0 };
+                    websocket.decoder = Decoder::with_state(limits, value)?;
+                }
+                b"text" => websocket.incoming.text = value.to_vec(),
+                b"outgoing" => websocket.outgoing = value.to_vec(),
+                b"command" => websocket.ids.push_back(value.to_vec()),
+                _ => {}
+            }
+        }
+        Some(websocket)
     }
 
     /// Sets what a client may send.

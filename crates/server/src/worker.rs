@@ -66,11 +66,15 @@ use weights::Weights;
 /// Maximum run time before `sched_yield`, which is called between two iterations of the event loop. The
 /// kernel itself preempts only some hundred times a second.
 const RUN_MAX: Duration = Duration::from_micros(100);
+/// A wait of this time has let others run: one that finds events at once takes 1 to 3 us.
+const SLEEP_MIN: Duration = Duration::from_micros(10);
 /// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
 /// sent and those requests served first, although more requests are at hand.
 const ITERATION_MAX: Duration = Duration::from_micros(100);
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
+/// How often requests that wait for the stream of replication are looked at.
+const BEHIND_LOOK_MS: i64 = 2;
 /// Missing bytes of an argument above which they are received straight into the request's own buffer.
 const FILL_BYTES_MIN: usize = 32 << 10;
 /// How much more such a buffer is made ready to receive at a time, at least.
@@ -92,6 +96,8 @@ pub struct Worker<'e> {
     listeners: Vec<WorkerListener>,
     /// Connections that are no clients.
     web: WebConnections,
+    /// Requests over HTTP that wait for the stream of replication.
+    behind: Vec<Conn>,
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
     /// What may not leave before the log is confirmed.
@@ -165,6 +171,7 @@ impl<'e> Worker<'e> {
             deadlines: Deadlines::default(),
             listeners: Vec::new(),
             web: WebConnections::default(),
+            behind: Vec::new(),
             departures: HashMap::new(),
             pending: Pending::default(),
             replicas: Replicas::default(),
@@ -183,17 +190,22 @@ impl<'e> Worker<'e> {
     pub fn run(&mut self, driver: &mut Driver) -> std::io::Result<()> {
         let (stats, worker) = (&self.context.engine.stats, self.context.worker);
         let commands = || stats.workers[worker].commands.load(Ordering::Relaxed);
-        let (mut began, mut commands_before) = (Instant::now(), commands());
+        let mut began = Instant::now();
+        let (mut ended, mut commands_before) = (began, commands());
         while !self.stopping {
             let hz = self.context.active.config.hz.max(1);
             let mut timeout_ms = i64::from(1000 / hz).max(1);
             if let Some(deadline) = self.deadlines.first() {
                 timeout_ms = timeout_ms.min((deadline - unix_ms()).max(0));
             }
+            if !self.behind.is_empty() {
+                timeout_ms = timeout_ms.min(BEHIND_LOOK_MS);
+            }
             driver.run_once(Some(Duration::from_millis(timeout_ms as u64)), self)?;
             self.context.refresh();
             self.read_messages(driver);
             self.deliver_local(driver);
+            self.look_behind(driver);
             self.tick(driver);
             self.end_turn(driver);
             self.go_on_releasing(driver);
@@ -202,9 +214,14 @@ impl<'e> Worker<'e> {
             let commands_now = commands();
             stats.note_iteration(worker, turn_ns, commands_now.wrapping_sub(commands_before));
             commands_before = commands_now;
+            if driver.iteration_began().duration_since(ended) >= SLEEP_MIN {
+                began = driver.iteration_began();
+            }
+            ended = now;
             if now.duration_since(began) >= RUN_MAX {
                 std::thread::yield_now();
                 began = Instant::now();
+                ended = began;
             }
         }
         Ok(())
@@ -271,6 +288,7 @@ impl<'e> Worker<'e> {
                     self.unblock(driver, conn_of(id), served, self.context.outbox.required_lsn);
                 }
             }
+            Message::Retry(id) => self.retry(driver, conn_of(id)),
             Message::Kill(id) => self.kill(driver, conn_of(id)),
             Message::Resume => self.resume_paused(driver),
             Message::WeighClients => {
@@ -361,17 +379,32 @@ impl<'e> Worker<'e> {
         self.resume(driver, conn);
     }
 
+    /// What a client's request needs has been read from disk.
+    fn retry(&mut self, driver: &mut Driver, conn: Conn) {
+        if self.connection_mut(conn).is_some() {
+            self.context.refresh();
+            self.resume_if_paused(driver, conn);
+        } else if let Some(target) = self.moved_to(conn) {
+            self.context.engine.send(target.worker, host::Message::Retry(target.conn));
+        }
+    }
+
+    fn resume_if_paused(&mut self, driver: &mut Driver, conn: Conn) {
+        let Some(connection) = self.connection_mut(conn).filter(|connection| connection.paused) else {
+            return;
+        };
+        connection.paused = false;
+        connection.session.shared.mark(flag::BLOCKED, false);
+        self.resume(driver, conn);
+    }
+
     fn resume_paused(&mut self, driver: &mut Driver) {
         if !std::mem::take(&mut self.has_paused) {
             return;
         }
         for index in 0..self.connections.len() {
-            let Some(connection) = self.connections[index].as_mut() else { continue };
-            if connection.paused {
-                connection.paused = false;
-                connection.session.shared.mark(flag::BLOCKED, false);
-                let conn = connection.conn;
-                self.resume(driver, conn);
+            if let Some(conn) = self.connections[index].as_ref().map(|connection| connection.conn) {
+                self.resume_if_paused(driver, conn);
             }
         }
     }

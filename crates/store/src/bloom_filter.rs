@@ -18,8 +18,12 @@ mod tests;
 
 pub use layer::BloomShape;
 
-use crate::Collection;
+use std::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
 use crate::murmur::{murmur_2, murmur_64a};
+use crate::{Ahead, Collection};
 use layer::Layer;
 
 /// Most filters of a chain. Redis's module loads no more from a file.
@@ -36,6 +40,9 @@ const OPTIONS: u32 = 15;
 const TIGHTENING: f64 = 0.5;
 /// Bytes that the module counts for a chain and for each filter beside its bits.
 const MODULE_BYTES: (u64, u64) = (32, 64);
+
+/// Items whose bits are fetched together.
+const TOGETHER: usize = 16;
 
 /// The two hashes of an item.
 #[derive(Clone, Copy, Debug)]
@@ -165,14 +172,65 @@ impl BloomFilter {
     /// Whether an item is there, as far as can be told.
     #[inline]
     pub fn contains(&self, item: &[u8]) -> bool {
-        let item = self.hash(item);
+        self.contains_hashed(self.hash(item))
+    }
+
+    #[inline]
+    fn contains_hashed(&self, item: Hashed) -> bool {
         self.body.layers.iter().rev().any(|layer| layer.contains(item))
     }
 
     /// Adds an item.
     #[inline]
     pub fn add(&mut self, item: &[u8]) -> BloomAdded {
-        let item = self.hash(item);
+        self.add_hashed(self.hash(item))
+    }
+
+    /// Adds items until `each`, which has what came of one after the other, says that it is enough.
+    pub fn add_all<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
+        mut each: impl FnMut(BloomAdded) -> ControlFlow<()>,
+    ) {
+        let mut items = items.peekable();
+        while items.peek().is_some() {
+            let hashed = self.hash_and_fetch(&mut items);
+            if hashed.into_iter().try_for_each(|item| each(self.add_hashed(item))).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Tells `each` of several items whether it is there, as far as can be told.
+    pub fn look_up_all<'a>(&self, items: impl Iterator<Item = &'a [u8]>, mut each: impl FnMut(bool)) {
+        let mut items = items.peekable();
+        while items.peek().is_some() {
+            let hashed = self.hash_and_fetch(&mut items);
+            hashed.into_iter().for_each(|item| each(self.contains_hashed(item)));
+        }
+    }
+
+    /// Hashes the next items and fetches their bits, so that they are waited for together.
+    #[inline]
+    fn hash_and_fetch<'a>(&self, items: &mut impl Iterator<Item = &'a [u8]>) -> SmallVec<[Hashed; TOGETHER]> {
+        let mut hashed = SmallVec::new();
+        for item in items.take(TOGETHER) {
+            let item = self.hash(item);
+            self.fetch(item);
+            hashed.push(item);
+        }
+        hashed
+    }
+
+    /// Fetches the bits of an item in the newest filter ahead of their use, if that is large.
+    #[inline]
+    fn fetch(&self, item: Hashed) -> bool {
+        let large = self.body.layers.last().filter(|layer| layer.bytes.is_large());
+        large.inspect(|layer| layer.fetch(item)).is_some()
+    }
+
+    #[inline]
+    fn add_hashed(&mut self, item: Hashed) -> BloomAdded {
         let Some((newest, older)) = self.body.layers.split_last_mut() else { return BloomAdded::TooLarge };
         if older.iter().rev().any(|layer| layer.contains(item)) {
             return BloomAdded::Present;
@@ -292,6 +350,10 @@ impl Collection for BloomFilter {
 
     fn redis_free_effort(&self, _: usize) -> usize {
         1
+    }
+
+    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool {
+        commands.iter().all(|command| self.fetch(self.hash(command.arguments[0])))
     }
 
     fn is_large_form(&self) -> bool {

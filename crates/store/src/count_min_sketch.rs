@@ -17,7 +17,7 @@
 mod tests;
 
 use crate::Collection;
-use crate::murmur::murmur_2;
+use crate::murmur::each_column;
 use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
 
 /// Most bytes that the cells take.
@@ -99,15 +99,15 @@ impl CountMinSketch {
     pub fn increment(&mut self, item: &[u8], by: u64) -> u32 {
         let Body { width, depth, count, cells } = &mut *self.body;
         let mut least = u32::MAX;
-        for row in 0..*depth {
-            let cell = cells.array_mut::<CELL_BYTES>(place(item, row, *width));
+        each_place(item, *width, *depth, |place| {
+            let cell = cells.array_mut::<CELL_BYTES>(place);
             let mut value = u32::from_le_bytes(*cell).wrapping_add(by as u32);
             if u64::from(value) < by {
                 value = u32::MAX;
             }
             *cell = value.to_le_bytes();
             least = least.min(value);
-        }
+        });
         *count = count.wrapping_add(by);
         least
     }
@@ -116,8 +116,11 @@ impl CountMinSketch {
     #[inline]
     pub fn estimate(&self, item: &[u8]) -> u32 {
         let Body { width, depth, cells, .. } = &*self.body;
-        let cell = |row| u32::from_le_bytes(cells.array(place(item, row, *width)));
-        (0..*depth).map(cell).min().unwrap_or(0)
+        let mut least = u32::MAX;
+        each_place(item, *width, *depth, |place| {
+            least = least.min(u32::from_le_bytes(cells.array(place)));
+        });
+        if *depth == 0 { 0 } else { least }
     }
 
     /// The sum of sketches with the sides of this one, or `None` if a counter leaves 32 bits, or a sum 64
@@ -156,11 +159,10 @@ impl CountMinSketch {
     }
 }
 
-/// Where the counter of an item in a row begins.
+/// Calls `visit` with where the counter of an item begins, in each row.
 #[inline]
-fn place(item: &[u8], row: u64, width: u64) -> usize {
-    let column = u64::from(murmur_2(item, row as u32)) % width;
-    (row * width + column) as usize * CELL_BYTES
+fn each_place(item: &[u8], width: u64, depth: u64, mut visit: impl FnMut(usize)) {
+    each_column(item, width, depth, |row, column| visit((row * width + column) as usize * CELL_BYTES));
 }
 
 impl Collection for CountMinSketch {

@@ -17,8 +17,8 @@ mod layer;
 #[cfg(test)]
 mod tests;
 
-use crate::Collection;
 use crate::murmur::murmur_64a;
+use crate::{Ahead, Collection};
 use layer::{BYTES_MAX, Hashed, Layer};
 
 /// Most filters of a chain. Commands stop at fewer.
@@ -296,6 +296,13 @@ impl Collection for CuckooFilter {
 
     fn redis_free_effort(&self, _: usize) -> usize {
         1
+    }
+
+    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool {
+        let large = self.body.layers.last().filter(|layer| layer.slots.is_large());
+        large
+            .inspect(|layer| commands.iter().for_each(|command| layer.fetch(hash(command.arguments[0]))))
+            .is_some()
     }
 
     fn is_large_form(&self) -> bool {

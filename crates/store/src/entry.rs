@@ -7,6 +7,7 @@
 //!          an integer: its lowest `width` bytes (1 to 8)
 //! byte 8   a long string: [`Text`] (24 bytes)
 //!          a collection: its handle (8 bytes)
+//!          a value on disk: its slot (16 bytes), from [`crate::cold`]
 //! then     expiry, Unix time in ms (8 bytes, only if present)
 //!          length of the key (4 bytes, only if 255 or more)
 //!          key
@@ -16,12 +17,18 @@
 //! 0, 2     a short, a long string: written as text (1 bit), 0 (4)
 //! 1        an integer: written as text (1 bit), 0 (1), width - 1 (3)
 //! 3        a collection: the code of its type (5), from the table of [`crate::types`]
+//! 3        a value on disk: 31 (5)
 //! ```
 //!
-//! The detail can name 31 types of collections.
+//! The detail can name 30 types of collections.
 //!
 //! Bytes per key: for a short string 7 + key + value, for an integer 6 to 13 + key, for anything else 16 to
-//! 32 + key; 8 more with an expiry. The sum is rounded up to the steps of [`crate::slab`].
+//! 32 + key; 8 more with an expiry; for a value on disk 24 + key. The sum is rounded up to the steps of
+//! [`crate::slab`].
+
+mod cold;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::mem::{ManuallyDrop, align_of, size_of};
@@ -32,6 +39,7 @@ use mantissa_memory::allocator;
 use mantissa_memory::slab;
 use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
 
+use crate::cold::{ColdSlot, Place};
 use crate::text::{CHUNK_BYTES, Text, TextImage};
 use crate::types::Collection;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
@@ -53,6 +61,10 @@ const DETAIL_SHIFT: u32 = 27;
 const WIDTH_SHIFT: u32 = 29;
 /// The shape and the detail of a hash.
 const HASH: u32 = meta_of(Shape::Collection, Kind::Hash as u32) >> SHAPE_SHIFT;
+/// The code of a value on disk.
+const COLD_CODE: u32 = 31;
+/// The shape and the detail of such a value.
+const COLD: u32 = meta_of(Shape::Collection, COLD_CODE) >> SHAPE_SHIFT;
 /// Those of a time series.
 const SERIES: u32 = meta_of(Shape::Collection, Kind::Series as u32) >> SHAPE_SHIFT;
 /// Where the value's fixed part begins if it needs no alignment.
@@ -108,6 +120,7 @@ const fn header_bytes(meta: u32) -> usize {
         Shape::Embedded => size_of::<u16>(),
         Shape::Integer => (meta >> WIDTH_SHIFT) as usize + 1,
         Shape::Large => size_of::<Text>(),
+        Shape::Collection if meta >> SHAPE_SHIFT & 0x7F == COLD => size_of::<ColdSlot>(),
         Shape::Collection => size_of::<*const ()>(),
     };
     shape.value_offset() + value + if meta & EXPIRY_BIT != 0 { EXPIRY_BYTES } else { 0 }
@@ -132,6 +145,7 @@ enum Payload<'a> {
     Integer(i64),
     Large(Text),
     Collection(Value),
+    Cold(ColdSlot),
 }
 
 /// A key with its value. The layout is drawn in the [module](self). The pointer carries a mark, which belongs
@@ -192,7 +206,10 @@ impl Entry {
         let meta = self.meta();
         match Shape::of(meta) {
             Shape::Embedded | Shape::Integer | Shape::Large => Kind::String,
-            Shape::Collection => kind_of(meta >> DETAIL_SHIFT),
+            Shape::Collection => match self.cold_slot() {
+                Some(slot) => slot.place().kind(),
+                None => kind_of(meta >> DETAIL_SHIFT),
+            },
         }
     }
 
@@ -260,6 +277,7 @@ impl Entry {
                 Shape::Embedded => ValueRef::String(StringRef::Bytes(self.embedded())),
                 Shape::Integer => ValueRef::String(StringRef::Integer(self.integer())),
                 Shape::Large => ValueRef::String(StringRef::Bytes(&*place.cast::<Text>())),
+                Shape::Collection if meta >> SHAPE_SHIFT == COLD => (*place.cast::<ColdSlot>()).value(),
                 Shape::Collection => collection_ref(meta >> DETAIL_SHIFT, place),
             }
         }
@@ -282,6 +300,7 @@ impl Entry {
         unsafe {
             match Shape::of(meta) {
                 Shape::Embedded | Shape::Integer | Shape::Large => None,
+                Shape::Collection if meta >> SHAPE_SHIFT == COLD => self.warm_collection(),
                 Shape::Collection => Some(collection_mut(meta >> DETAIL_SHIFT, place)),
             }
         }
@@ -289,6 +308,11 @@ impl Entry {
 
     /// The name of the encoding in OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
+        match self.cold_place() {
+            Some(place) if place.kind() != Kind::String => return place.encoding(),
+            Some(_) => return self.string_encoding().unwrap_or("raw"),
+            None => {}
+        }
         with_value!(
             self.value(),
             _ => self.string_encoding().unwrap_or("raw"),
@@ -301,15 +325,19 @@ impl Entry {
     /// the result of INCRBYFLOAT stays a text even where it is an integer.
     pub fn string_encoding(&self) -> Option<&'static str> {
         const REDIS_PACKED_BYTES_MAX: usize = 41;
-        let is_written = self.meta() & WRITTEN_BIT != 0;
-        let text = self.as_string()?;
+        let is_written = match self.cold_place() {
+            Some(place) => place.is_written(),
+            None => self.meta() & WRITTEN_BIT != 0,
+        };
+        let text_len = self.string_len()?;
+        let is_integer = self.shape() == Shape::Integer;
         let fits = || {
             let expiry_bytes = if self.expiry().is_some() { 8 } else { 0 };
-            self.key_place().1 + text.len() + expiry_bytes <= REDIS_PACKED_BYTES_MAX
+            self.key_place().1 + text_len + expiry_bytes <= REDIS_PACKED_BYTES_MAX
         };
-        Some(match text {
-            StringRef::Integer(_) if !is_written => "int",
-            StringRef::Bytes(_) if is_written => "raw",
+        Some(match is_integer {
+            true if !is_written => "int",
+            false if is_written => "raw",
             _ if fits() => "embstr",
             _ => "raw",
         })
@@ -374,6 +402,9 @@ impl Entry {
     /// The string's text, to change in place and to let grow; `None` if the value is no string. An integer
     /// becomes text.
     pub fn text_mut(&mut self) -> Option<&mut Text> {
+        if self.is_cold() && self.kind() == Kind::String {
+            self.warm();
+        }
         if self.shape() == Shape::Collection {
             return None;
         }
@@ -431,6 +462,9 @@ impl Entry {
 
     /// The value, taken out of the entry.
     pub fn into_value(self) -> Value {
+        if self.is_cold() {
+            return self.value().to_value();
+        }
         let this = ManuallyDrop::new(self);
         // SAFETY: the payload is moved out once, then the shell is freed without dropping it.
         unsafe {
@@ -450,12 +484,20 @@ impl Entry {
             (Shape::Large, ValueRef::String(StringRef::Bytes(bytes))) => {
                 Payload::Large(bytes.to_vec().into())
             }
+            (Shape::Collection, ValueRef::String(StringRef::Bytes(bytes)))
+                if bytes.len() > EMBEDDED_BYTES_MAX =>
+            {
+                Payload::Large(bytes.to_vec().into())
+            }
             (_, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Embedded(bytes),
             (_, ValueRef::String(StringRef::Integer(number))) => Payload::Integer(number),
             (_, collection) => Payload::Collection(collection.to_value()),
         };
         let copy = Self::build(key, payload, expiry, self.clock());
-        copy.change_meta(|meta| meta | self.written_bit());
+        let is_written = self.written_bit() != 0 || self.cold_place().is_some_and(Place::is_written);
+        if is_written {
+            copy.change_meta(|meta| meta | WRITTEN_BIT);
+        }
         copy
     }
 
@@ -470,6 +512,9 @@ impl Entry {
                 Shape::Embedded => Payload::Embedded(self.embedded()),
                 Shape::Integer => Payload::Integer(self.integer()),
                 Shape::Large => Payload::Large(self.value_place().cast::<Text>().read()),
+                Shape::Collection if self.is_cold() => {
+                    Payload::Cold(self.value_place().cast::<ColdSlot>().read())
+                }
                 Shape::Collection => {
                     Payload::Collection(take_collection(self.meta() >> DETAIL_SHIFT, self.value_place()))
                 }
@@ -487,6 +532,9 @@ impl Entry {
 
     /// Bytes that the entry takes: its allocation and what it owns, size classes included.
     pub fn memory_usage(&self) -> usize {
+        if let Some(slot) = self.cold_slot() {
+            return slab::class_size(self.size()) + slot.memory_usage();
+        }
         let value = with_value!(
             self.value(),
             _ => self.text_memory_usage(),
@@ -506,6 +554,9 @@ impl Entry {
 
     /// About how many allocations freeing the entry takes; used to decide whether to do it in the background.
     pub fn free_effort(&self) -> usize {
+        if self.is_cold() {
+            return 1;
+        }
         with_value!(self.value(), _ => 1, value => Collection::free_effort(value))
     }
 
@@ -513,6 +564,9 @@ impl Entry {
     /// ones, or a string that is better shared than copied.
     pub(crate) fn is_large(&self) -> bool {
         const ELEMENTS_MAX: usize = 1024;
+        if self.is_cold() {
+            return false;
+        }
         self.free_effort() > ELEMENTS_MAX
             || with_value!(
                 self.value(),
@@ -525,6 +579,9 @@ impl Entry {
     /// what is not shared.
     pub(crate) fn image_bytes(&self) -> usize {
         let shell = slab::class_size(self.size());
+        if self.is_cold() {
+            return self.memory_usage();
+        }
         match self.value() {
             ValueRef::String(StringRef::Bytes(bytes)) if !self.is_long_text() => {
                 shell + if self.shape() == Shape::Large { bytes.len() } else { 0 }
@@ -552,6 +609,9 @@ impl Entry {
         if let Some(moved) = unsafe { slab::relocate(self.cell(), self.size()) } {
             self.set_memory(moved);
         }
+        if self.is_cold() {
+            return false;
+        }
         let Some(value) = self.collection_mut() else { return false };
         with_value_mut!(value, value => Collection::compact(value, slice))
     }
@@ -565,6 +625,7 @@ impl Entry {
             }
             Payload::Large(_) => (meta_of(Shape::Large, 0), 0),
             Payload::Collection(value) => (meta_of(Shape::Collection, value.kind() as u32), 0),
+            Payload::Cold(_) => (meta_of(Shape::Collection, COLD_CODE), 0),
         };
         let meta = clock & CLOCK_MASK | kind_of_value | if expiry.is_some() { EXPIRY_BIT } else { 0 };
         let is_long = key.len() >= usize::from(LONG_KEY);
@@ -596,6 +657,7 @@ impl Entry {
                 Payload::Integer(number) => entry.write_integer(number),
                 Payload::Large(bytes) => place.cast::<Text>().write(bytes),
                 Payload::Collection(value) => write_collection(value, place),
+                Payload::Cold(slot) => place.cast::<ColdSlot>().write(slot),
             }
         }
         ManuallyDrop::into_inner(entry)
@@ -772,6 +834,9 @@ impl Drop for Entry {
             match self.shape() {
                 Shape::Embedded | Shape::Integer => {}
                 Shape::Large => self.value_place().cast::<Text>().drop_in_place(),
+                Shape::Collection if self.is_cold() => {
+                    self.value_place().cast::<ColdSlot>().drop_in_place();
+                }
                 Shape::Collection => {
                     drop(take_collection(self.meta() >> DETAIL_SHIFT, self.value_place()));
                 }
@@ -784,7 +849,10 @@ impl Drop for Entry {
 impl fmt::Debug for Entry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = String::from_utf8_lossy(self.key()).into_owned();
-        formatter.debug_struct("Entry").field("key", &key).field("value", &self.value()).finish()
+        match self.cold() {
+            Some(cold) => formatter.debug_struct("Entry").field("key", &key).field("cold", &cold).finish(),
+            None => formatter.debug_struct("Entry").field("key", &key).field("value", &self.value()).finish(),
+        }
     }
 }
 
@@ -809,7 +877,10 @@ pub fn canonical_integer(text: &[u8]) -> Option<i64> {
 macro_rules! declare_casts {
     ([] $($(#[$doc:meta])* $kind:ident = $code:literal $row:tt)*) => {
         $(const _: () = assert!(
-            size_of::<crate::$kind>() == 8 && align_of::<crate::$kind>() <= 8 && 1 <= $code && $code <= 31
+            size_of::<crate::$kind>() == 8
+                && align_of::<crate::$kind>() <= 8
+                && 1 <= $code
+                && $code < COLD_CODE
         );)*
 
         /// The type of a collection with this code.
@@ -883,109 +954,3 @@ macro_rules! declare_casts {
 }
 
 value_types! { [declare_casts] [] }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_of_a_collection_costs_the_same() {
-        for code in 1..32 {
-            let meta = meta_of(Shape::Collection, code);
-            assert!(Shape::of(meta | CLOCK_MASK | EXPIRY_BIT) == Shape::Collection);
-            assert_eq!((header_bytes(meta), header_bytes(meta | EXPIRY_BIT)), (16, 24));
-        }
-        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::String) {
-            assert_eq!(kind_of(kind as u32), kind);
-        }
-        const { assert!(Kind::ALL.len() + 10 <= 32, "the detail can name ten more types") };
-    }
-
-    #[test]
-    fn names_encodings_as_redis_does() {
-        let name = |entry: &Entry| entry.string_encoding();
-        let mut entry = Entry::string(b"key", b"12", None, 0);
-        assert_eq!(name(&entry), Some("int"));
-        entry.mark_as_text();
-        assert_eq!(name(&entry), Some("embstr"));
-        entry.set_integer(5);
-        assert_eq!(name(&entry), Some("int"));
-        entry.text_mut().expect("a string").append(b"0");
-        for entry in
-            [&entry, &entry.duplicate(b"copy", Some(1)), &entry.duplicate(b"copy", None).renamed(b"x")]
-        {
-            assert_eq!(name(entry), Some("raw"));
-            assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"50")));
-        }
-        entry.set_string(&[b'a'; 38]);
-        assert_eq!(name(&entry), Some("embstr"));
-        entry.set_expiry(Some(1));
-        assert_eq!(name(&entry), Some("raw"));
-    }
-
-    #[test]
-    fn keeps_key_value_expiry_and_clock_through_every_change_of_form() {
-        let long = vec![b'x'; 10_000];
-        let mut entry = Entry::string(b"key", b"value", None, 77);
-        for step in 0..200_u32 {
-            let expiry = (step % 3 == 0).then_some(i64::from(step) * 1000);
-            entry.set_expiry(expiry);
-            let expected: Vec<u8> = match step % 7 {
-                0 => b"12345".to_vec(),
-                1 => long.clone(),
-                2 => Vec::new(),
-                3 => b"-9223372036854775808".to_vec(),
-                4 => b"0123".to_vec(),
-                5 => b"short".to_vec(),
-                _ => {
-                    let text = entry.text_mut().expect("a string");
-                    text.append(b"++");
-                    text.to_vec()
-                }
-            };
-            if step % 7 < 6 {
-                entry.set_string(&expected);
-            }
-            assert_eq!(entry.as_string().map(StringRef::to_vec), Some(expected));
-            assert_eq!((entry.key(), entry.clock(), entry.expiry()), (&b"key"[..], 77, expiry));
-        }
-        entry.set_value(Value::List(crate::List::default()));
-        entry.set_expiry(Some(5));
-        entry.set_expiry(None);
-        assert_eq!((entry.kind(), entry.key()), (Kind::List, &b"key"[..]));
-        let copy = entry.duplicate(b"copy", Some(9));
-        assert_eq!((copy.kind(), copy.key(), copy.expiry()), (Kind::List, &b"copy"[..], Some(9)));
-        let entry = entry.renamed(b"other key");
-        assert_eq!((entry.kind(), entry.key(), entry.clock()), (Kind::List, &b"other key"[..], 77));
-        assert!(matches!(entry.into_value(), Value::List(_)));
-    }
-
-    #[test]
-    fn holds_keys_and_integers_of_every_length() {
-        for key_len in [0, 1, 2, 253, 254, 255, 256, 70_000] {
-            let key = vec![b'k'; key_len];
-            let mut entry = Entry::new(&key, Value::Integer(0), None, 5);
-            for shift in 0..64 {
-                for number in
-                    [1_i64 << shift, (1_i64 << shift).wrapping_sub(1), -1_i64 << shift, i64::MIN >> shift]
-                {
-                    let expiry = (shift % 3 == 0).then_some(i64::MAX - shift);
-                    entry.set_integer(number);
-                    entry.set_expiry(expiry);
-                    assert_eq!(entry.as_string(), Some(StringRef::Integer(number)));
-                    assert_eq!((entry.key(), entry.expiry(), entry.clock()), (&key[..], expiry, 5));
-                    let fresh = Entry::new(&key, Value::Integer(number), expiry, 5);
-                    assert_eq!(fresh.as_string(), Some(StringRef::Integer(number)));
-                }
-            }
-            for len in [0, 1, 100, 1_000, EMBEDDED_BYTES_MAX, EMBEDDED_BYTES_MAX + 1] {
-                let text = vec![b'v'; len];
-                entry.set_string(&text);
-                assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
-                assert_eq!(entry.key(), key);
-                assert!(!entry.compact(0));
-                assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
-            }
-        }
-    }
-}

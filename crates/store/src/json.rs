@@ -1,8 +1,10 @@
 //! JSON documents.
 //!
-//! A document is one block of bytes in the packed form (see [`packed`]) with a count of references. Reading
-//! walks the block, and steps over a value in O(1). A change writes the block anew, or in place where the
-//! new value takes as many bytes as the old one. A clone costs O(1).
+//! A small document is one block of bytes in the packed form (see [`packed`]) with a count of references.
+//! Reading walks the block, and steps over a value in O(1). A change moves what stands behind it in the
+//! block, and writes the block anew where it is shared, too small or too large. The containers of a large
+//! document that are large themselves are trees of such blocks (see [`tree`]): a change writes one block
+//! anew. A clone costs O(1).
 //!
 //! Members keep the order in which they came; the last one takes the place of one that is removed, as in
 //! RedisJSON.
@@ -14,19 +16,23 @@ mod plain;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tree;
 mod view;
 
 pub use packed::Number;
 pub use parse::{ParseError, TEXT_DEPTH_MAX};
-pub use text::{Layout, write_list, write_number, write_string};
+pub use text::{Layout, ListWriter, write_number, write_string};
 pub use view::{Shape, View};
 
 use std::fmt;
 
-use mantissa_memory::SharedBytes;
+use mantissa_memory::small_or_large::{Borrowed, Owned};
+use mantissa_memory::{SharedBytes, SmallOrLarge};
 
 use crate::Collection;
-use edit::Edit;
+use edit::{Edit, Op};
+use tree::{LARGE_BYTES, SMALL_BYTES, Tree};
+use view::Form;
 
 /// How deeply values may be nested in a document, whatever way they came there.
 pub const DEPTH_MAX: usize = 512;
@@ -84,7 +90,7 @@ impl Fragment {
     pub fn array<'a>(elements: impl Iterator<Item = View<'a>>) -> Fragment {
         let mut bytes = Vec::new();
         let start = packed::begin(&mut bytes);
-        let count = elements.inspect(|element| bytes.extend_from_slice(element.bytes())).count();
+        let count = elements.inspect(|element| element.pack(&mut bytes)).count();
         packed::end(start, packed::ARRAY, count, &mut bytes);
         Fragment(bytes)
     }
@@ -105,7 +111,9 @@ impl Fragment {
 
     /// A copy of a value.
     pub fn of(view: View<'_>) -> Fragment {
-        Fragment(view.bytes().to_vec())
+        let mut bytes = Vec::with_capacity(view.memory_usage());
+        view.pack(&mut bytes);
+        Fragment(bytes)
     }
 
     /// The value.
@@ -118,7 +126,8 @@ impl Fragment {
 #[derive(Clone, Default)]
 #[repr(transparent)]
 pub struct Json {
-    bytes: SharedBytes,
+    /// An empty one is null.
+    body: SmallOrLarge<Tree>,
 }
 
 const _: () = assert!(size_of::<Json>() == 8);
@@ -134,7 +143,17 @@ impl fmt::Debug for Json {
 impl Json {
     /// A document of this value.
     pub fn new(value: &Fragment) -> Json {
-        Json { bytes: SharedBytes::joined(&[&value.0]) }
+        Json::of_packed(&value.0)
+    }
+
+    fn of_packed(value: &[u8]) -> Json {
+        let mut body = SmallOrLarge::new();
+        body.put(if value.len() > LARGE_BYTES && packed::container(value).is_some() {
+            Owned::Large(Box::new(Tree::new(value)))
+        } else {
+            Owned::Small(SharedBytes::joined(&[value]))
+        });
+        Json { body }
     }
 
     /// Parses a document of a file.
@@ -145,7 +164,10 @@ impl Json {
     /// The whole value.
     #[inline]
     pub fn root(&self) -> View<'_> {
-        View::new(self.bytes.payload())
+        match self.body.get() {
+            Borrowed::Small(bytes) => View::new(bytes),
+            Borrowed::Large(tree) => View { form: Form::Tree(tree) },
+        }
     }
 
     /// The value at a place: in each container around it the place of the child.
@@ -155,75 +177,117 @@ impl Json {
 
     /// Replaces the value at a place. False if there is none.
     pub fn set(&mut self, place: &[usize], value: &Fragment) -> bool {
-        let Some(edit) = Edit::of_value(self.payload(), place) else { return false };
-        if edit.range.len() == value.0.len()
-            && let Some(payload) = self.bytes.payload_mut()
-        {
-            payload[edit.range].copy_from_slice(&value.0);
-            return true;
-        }
-        self.apply(&edit, &value.0, 0);
-        true
+        self.apply(place, &Op::Set(&value.0))
     }
 
     /// Inserts values into the array at a place, before the element at `index`. False if there is no
     /// container.
     pub fn insert(&mut self, place: &[usize], index: usize, values: &[Fragment]) -> bool {
-        let Some(edit) = Edit::of_children(self.payload(), place, index, 0) else { return false };
         let new: Vec<u8> = values.iter().flat_map(|value| value.0.iter().copied()).collect();
-        self.apply(&edit, &new, values.len());
-        true
+        self.apply(place, &Op::Children { index, removed: 0, new: &new, added: values.len() })
     }
 
     /// Adds a member, whose key must be new, to the object at a place. False if there is no container.
     pub fn add_member(&mut self, place: &[usize], key: &[u8], value: &Fragment) -> bool {
-        let Some(edit) = Edit::of_children(self.payload(), place, usize::MAX, 0) else { return false };
         let mut new = Vec::with_capacity(key.len() + value.0.len() + 5);
         packed::put_string(key, &mut new);
         new.extend_from_slice(&value.0);
-        self.apply(&edit, &new, 1);
-        true
+        self.apply(place, &Op::Children { index: usize::MAX, removed: 0, new: &new, added: 1 })
     }
 
     /// Removes `count` elements of the array at a place, from `index` on.
     pub fn remove(&mut self, place: &[usize], index: usize, count: usize) {
-        if let Some(edit) = Edit::of_children(self.payload(), place, index, count) {
-            self.apply(&edit, &[], 0);
-        }
+        self.apply(place, &Op::Children { index, removed: count, new: &[], added: 0 });
     }
 
     /// Removes a member of the object at a place; the last one takes its place.
     pub fn remove_member(&mut self, place: &[usize], index: usize) {
-        let Some(last) = self.at(place).and_then(|object| object.len().checked_sub(1)) else { return };
-        let Some(edit) = Edit::of_children(self.payload(), place, last, 1) else { return };
-        let member = self.payload()[edit.range.clone()].to_vec();
-        self.apply(&edit, &[], 0);
+        let Some(object) = self.at(place) else { return };
+        let Some(last) = object.len().checked_sub(1) else { return };
+        let mut member = Vec::new();
         if index < last
-            && let Some(edit) = Edit::of_children(self.payload(), place, index, 1)
+            && let Some((key, value)) = object.child_with_key(last)
         {
-            self.apply(&edit, &member, 1);
+            packed::put_string(key, &mut member);
+            value.pack(&mut member);
+        }
+        self.remove(place, last, 1);
+        if !member.is_empty() {
+            self.apply(place, &Op::Children { index, removed: 1, new: &member, added: 1 });
         }
     }
 
     /// Changes the values at several places, none of which is the root. They are sorted, none comes twice,
     /// and none lies in another. `change` has their values in order, and returns what takes their place, or
-    /// nothing to remove them. Costs O(size), whatever the number of places.
+    /// nothing to remove them. Costs O(size), whatever the number of places; less if there are few that a
+    /// large document keeps.
     pub fn change_all(&mut self, places: &[&[usize]], change: &mut dyn FnMut(View<'_>) -> Option<Fragment>) {
-        let mut out = Vec::with_capacity(self.payload().len());
-        edit::rewrite(self.payload(), places, 0, change, &mut out);
-        self.bytes = SharedBytes::joined(&[&out]);
+        let mut out = Vec::new();
+        match self.body.get() {
+            Borrowed::Small(_) => edit::rewrite(self.packed(), places, 0, change, &mut out),
+            Borrowed::Large(tree) => {
+                let changed: Vec<Option<Fragment>> = places
+                    .iter()
+                    .map(|place| change(self.at(place).unwrap_or_else(|| self.root())))
+                    .collect();
+                let is_cheaper_apart = changed.len().saturating_mul(LARGE_BYTES) < tree.size();
+                if is_cheaper_apart && changed.iter().all(Option::is_some) {
+                    for (place, value) in places.iter().zip(changed.iter().flatten()) {
+                        self.set(place, value);
+                    }
+                    return;
+                }
+                let (mut packed, mut changed) = (Vec::with_capacity(tree.size()), changed.into_iter());
+                tree.pack(&mut packed);
+                edit::rewrite(&packed, places, 0, &mut |_| changed.next().flatten(), &mut out);
+            }
+        }
+        *self = Json::of_packed(&out);
     }
 
-    /// The block, with null in the place of none.
-    fn payload(&self) -> &[u8] {
-        match self.bytes.payload() {
-            [] => &[packed::NULL],
-            payload => payload,
+    /// The bytes of a small document.
+    fn packed(&self) -> &[u8] {
+        match self.body.get() {
+            Borrowed::Small(bytes @ [_, ..]) => bytes,
+            _ => &[packed::NULL],
         }
     }
 
-    fn apply(&mut self, edit: &Edit, new: &[u8], added: usize) {
-        self.bytes = SharedBytes::joined(&[&edit.apply(self.payload(), new, added)]);
+    /// Carries out a change of the value at a place. False if there is none that it fits.
+    fn apply(&mut self, place: &[usize], op: &Op<'_>) -> bool {
+        if let Some(tree) = self.body.large_mut() {
+            if let (Op::Set(value), []) = (op, place) {
+                *self = Json::of_packed(value);
+                return true;
+            }
+            let is_done = tree.apply(place, op);
+            if tree.size() <= SMALL_BYTES {
+                let mut packed = Vec::new();
+                tree.pack(&mut packed);
+                *self = Json::of_packed(&packed);
+            }
+            return is_done;
+        }
+        let Some(edit) = Edit::of(self.packed(), place, op) else { return false };
+        let (new, added) = op.new_bytes();
+        let after = packed::size(self.packed()) - edit.range.len() + new.len();
+        if after > LARGE_BYTES {
+            let changed = edit::changed(self.packed(), place, op).unwrap_or_default();
+            *self = Json::of_packed(&changed);
+            return true;
+        }
+        let Owned::Small(mut bytes) = self.body.take() else { return false };
+        let keeps_block = SharedBytes::allocation_bytes(after) == bytes.memory_usage();
+        let is_changed = bytes
+            .payload_mut()
+            .filter(|_| keeps_block)
+            .is_some_and(|block| edit.apply_in_place(block, new, added));
+        if !is_changed {
+            let before = if bytes.payload().is_empty() { &[packed::NULL] } else { bytes.payload() };
+            bytes = edit.apply(before, new, added);
+        }
+        self.body.put(Owned::Small(bytes));
+        true
     }
 }
 
@@ -237,11 +301,17 @@ impl Collection for Json {
     }
 
     fn memory_usage(&self) -> usize {
-        self.bytes.memory_usage()
+        match self.body.get() {
+            Borrowed::Small(bytes) => SharedBytes::allocation_of(bytes),
+            Borrowed::Large(tree) => tree.memory_usage(),
+        }
     }
 
     fn free_effort(&self) -> usize {
-        1
+        match self.body.get() {
+            Borrowed::Small(_) => 1,
+            Borrowed::Large(tree) => tree.part_count(),
+        }
     }
 
     fn redis_free_effort(&self, _max: usize) -> usize {
@@ -249,14 +319,20 @@ impl Collection for Json {
     }
 
     fn is_large_form(&self) -> bool {
-        self.bytes.memory_usage() > LARGE_BYTES
+        match self.body.get() {
+            Borrowed::Small(bytes) => bytes.len() > LARGE_BYTES,
+            Borrowed::Large(_) => true,
+        }
     }
 
-    fn compact(&mut self, _slice: usize) -> bool {
-        self.bytes.compact();
+    fn compact(&mut self, slice: usize) -> bool {
+        if let Some(tree) = self.body.large_mut() {
+            return tree.compact(slice, &mut 0);
+        }
+        if let Owned::Small(mut bytes) = self.body.take() {
+            bytes.compact();
+            self.body.put(Owned::Small(bytes));
+        }
         false
     }
 }
-
-/// A larger block is encoded for a dump without a lock.
-const LARGE_BYTES: usize = 16 << 10;

@@ -8,7 +8,7 @@ use foldhash::quality::SeedableRandomState;
 use crate::seed;
 
 /// The hash of a key. The high bits choose the shard, the low ones the bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyHash(pub u64);
 
 /// The seed of all hashes. Clients cannot know it, and so cannot construct collisions.

@@ -59,6 +59,11 @@ impl LabelIndex {
         keys.into_iter().flatten().map(AsRef::as_ref)
     }
 
+    /// The keys of all series. One that has several labels comes several times.
+    pub fn all_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.values().flat_map(|values| values.values()).flatten().map(AsRef::as_ref)
+    }
+
     /// Whether there is no series.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

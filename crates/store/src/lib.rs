@@ -9,6 +9,7 @@ mod ahead;
 pub mod append_block;
 pub mod bits;
 mod bloom_filter;
+pub mod cold;
 mod count_min_sketch;
 mod cuckoo_filter;
 mod distinct;

@@ -9,6 +9,9 @@ use mantissa_memory::{CowVec, SharedBytes};
 /// Bytes of a page: with its header the allocation is a power of two.
 pub(crate) const PAGE_BYTES: usize = (64 << 10) - SharedBytes::HEADER_BYTES;
 
+/// More bytes than these are worth fetching ahead.
+const LARGE_BYTES: usize = 256 << 10;
+
 /// Zeroed bytes whose number does not change.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct PagedBytes {
@@ -151,15 +154,35 @@ impl PagedBytes {
     /// A page that nobody else refers to.
     #[inline]
     fn page_mut(&mut self, index: usize) -> &mut [u8] {
-        let len = (self.len - index * PAGE_BYTES).min(PAGE_BYTES);
         let page = self.pages.get_mut(index);
-        if page.payload().is_empty() {
-            *page = SharedBytes::zeroed(len);
-        } else if page.is_shared() {
-            *page = SharedBytes::joined(&[page.payload()]);
+        if page.payload_mut().is_none() {
+            make_own(page, (self.len - index * PAGE_BYTES).min(PAGE_BYTES));
         }
         page.payload_mut().expect("the page is no one else's and has a payload")
     }
+
+    /// Fetches a byte ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, at: usize) {
+        debug_assert!(at < self.len);
+        let page = self.pages.get(at / PAGE_BYTES);
+        mantissa_memory::prefetch(page.address().wrapping_add(SharedBytes::HEADER_BYTES + at % PAGE_BYTES));
+    }
+
+    /// Whether there is more than the caches near a core hold for long.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.len > LARGE_BYTES
+    }
+}
+
+/// Makes a page that has no memory of its own one that has.
+#[cold]
+fn make_own(page: &mut SharedBytes, len: usize) {
+    *page = match page.payload() {
+        [] => SharedBytes::zeroed(len),
+        payload => SharedBytes::joined(&[payload]),
+    };
 }
 
 #[cfg(test)]

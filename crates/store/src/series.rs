@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Series -> Body { settings, chunks: [ Arc<Chunk> ], open: [ Sample ] }
-//!           chunk   up to 512 samples, compressed, with count, first, last, min, max and sum
+//!           chunk   up to 1024 samples, compressed, with count, first, last, min, max and sum
 //!           open    those after all chunks, 16 bytes each; it grows from four
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! copies the list of chunks and the open samples.
 //!
 //! Bytes of a sample in a chunk: its distance in time and its value in as few bits as the chunk's largest
-//! needs, and 0.3 for the head. A sensor with one decimal in a range of 100 degrees takes 10 bits and 0.3.
+//! needs, and 0.13 for the head. A sensor with one decimal in a range of 100 degrees takes 10 bits and 0.13.
 //!
 //! Invariants: times rise strictly; no chunk is empty; `total` is their sum; none is above `last`.
 
@@ -22,24 +22,26 @@ mod packed;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod values;
 
-pub use aggregate::{Aggregation, Aggregator, Buckets, bucket_start};
-use chunk::Chunk;
+pub use aggregate::{Aggregation, Aggregator, Buckets, Emit, bucket_start};
 pub use chunk::Summary;
+use chunk::{Chunk, Stamps};
 pub use gorilla::{GorillaError, GorillaReader, GorillaWriter};
 use mantissa_memory::allocator;
 use rules::Links;
-pub use rules::{Change, Part, Rule, Update, are_there_links};
+pub use rules::{Change, Part, Rule, Update, are_there_links, expect_links};
 
 use crate::Collection;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Samples of a chunk, and of the open ones before they become one.
-const CHUNK_SAMPLES_MAX: usize = 512;
+const CHUNK_SAMPLES_MAX: usize = 1024;
 /// The same for the smallest chunk size.
 const CHUNK_SAMPLES_MIN: usize = 16;
 /// Bytes of Redis's chunk that stand for a sample of ours.
-const BYTES_PER_SAMPLE: usize = 8;
+const BYTES_PER_SAMPLE: usize = 4;
 /// Room for open samples at first.
 const OPEN_MIN: usize = 4;
 
@@ -88,11 +90,12 @@ impl DuplicatePolicy {
         Self::ALL[self as usize - 1].1
     }
 
-    fn merge(self, old: f64, new: f64) -> Option<f64> {
-        Some(match self {
-            DuplicatePolicy::Block => return None,
+    fn merge(self, old: f64, new: f64) -> Result<f64, Refusal> {
+        Ok(match self {
+            DuplicatePolicy::Block => return Err(Refusal::Duplicate),
             DuplicatePolicy::Last => new,
             DuplicatePolicy::First => old,
+            _ if old.is_nan() != new.is_nan() => return Err(Refusal::NotANumber),
             DuplicatePolicy::Min => old.min(new),
             DuplicatePolicy::Max => old.max(new),
             DuplicatePolicy::Sum => old + new,
@@ -143,6 +146,8 @@ pub enum Refusal {
     Old,
     /// There is one at that time.
     Duplicate,
+    /// There is one at that time, and one of the two is NaN, which can not be compared or added.
+    NotANumber,
 }
 
 #[derive(Clone, Debug)]
@@ -290,6 +295,13 @@ impl Series {
         chunks.chain(open)
     }
 
+    /// About how many samples there are from one time to another: those of whole chunks.
+    pub fn samples_about(&self, from: u64, to: u64) -> u64 {
+        let pieces = self.pieces(from, to).size_hint().0 as u64;
+        let in_chunks = self.0.total / self.0.chunks.len().max(1) as u64;
+        (pieces * in_chunks).min(self.0.total)
+    }
+
     /// The earliest sample not before a time.
     pub fn first_from(&self, time: u64) -> Option<Sample> {
         let mut found = None;
@@ -305,6 +317,26 @@ impl Series {
         let mut found = None;
         self.visit_reversed(0, time.checked_sub(1)?, |samples| {
             found = samples.last().copied();
+            found.is_none()
+        });
+        found
+    }
+
+    /// The earliest sample not before a time that is not NaN.
+    pub fn first_number_from(&self, time: u64) -> Option<Sample> {
+        let mut found = None;
+        self.visit(time, u64::MAX, |samples| {
+            found = samples.iter().find(|sample| !sample.value.is_nan()).copied();
+            found.is_none()
+        });
+        found
+    }
+
+    /// The latest sample before a time that is not NaN.
+    pub fn last_number_before(&self, time: u64) -> Option<Sample> {
+        let mut found = None;
+        self.visit_reversed(0, time.checked_sub(1)?, |samples| {
+            found = samples.iter().rfind(|sample| !sample.value.is_nan()).copied();
             found.is_none()
         });
         found
@@ -328,18 +360,26 @@ pub struct Piece<'a> {
     run: Run<'a>,
 }
 
+/// Room for the samples of a piece, times and values apart.
+#[derive(Default)]
+struct Columns {
+    times: Vec<u64>,
+    values: Vec<f64>,
+}
+
 enum Run<'a> {
     Chunk(&'a Chunk),
     Open(&'a [Sample]),
 }
 
 impl<'a> Piece<'a> {
-    /// Its summary, if it is known and no sample is outside of the times.
+    /// Its summary, if it is known, no sample is outside of the times and none is NaN.
     pub fn whole(&self) -> Option<&'a Summary> {
         match self.run {
             Run::Chunk(chunk) => {
                 let summary = &chunk.summary;
-                (self.from <= summary.first.time && summary.last.time <= self.to).then_some(summary)
+                let is_whole = self.from <= summary.first.time && summary.last.time <= self.to;
+                (is_whole && summary.nans == 0).then_some(summary)
             }
             Run::Open(_) => None,
         }
@@ -353,6 +393,39 @@ impl<'a> Piece<'a> {
         }
     }
 
+    /// Whether a sample of it may be NaN.
+    fn may_have_nan(&self) -> bool {
+        match self.run {
+            Run::Chunk(chunk) => chunk.summary.nans > 0,
+            Run::Open(_) => true,
+        }
+    }
+
+    /// The times and the values of its samples, and which of them are between the times.
+    fn columns<'s>(&'s self, columns: &'s mut Columns) -> (Stamps<'s>, &'s [f64], Range<usize>) {
+        let Columns { times, values } = columns;
+        values.clear();
+        let (stamps, whole) = match self.run {
+            Run::Chunk(chunk) => {
+                chunk.read_values(values);
+                let Summary { first, last, .. } = &chunk.summary;
+                (chunk.stamps(times), self.from <= first.time && last.time <= self.to)
+            }
+            Run::Open(samples) => {
+                times.clear();
+                times.extend(samples.iter().map(|sample| sample.time));
+                values.extend(samples.iter().map(|sample| sample.value));
+                (Stamps::Listed(times), true)
+            }
+        };
+        let mut range = 0..values.len();
+        if !whole {
+            range.start = stamps.position(range.clone(), self.from);
+            range.end = self.to.checked_add(1).map_or(range.end, |end| stamps.position(range.clone(), end));
+        }
+        (stamps, values, range)
+    }
+
     /// Its samples between the times.
     pub fn read<'s>(&self, scratch: &'s mut Vec<Sample>) -> &'s [Sample]
     where
@@ -361,7 +434,7 @@ impl<'a> Piece<'a> {
         match self.run {
             Run::Chunk(chunk) => {
                 scratch.clear();
-                chunk.read(scratch);
+                chunk.read_samples(scratch);
                 clip(scratch, self.from, self.to)
             }
             Run::Open(samples) => samples,
@@ -383,11 +456,14 @@ impl Body {
         samples.clamp(CHUNK_SAMPLES_MIN, CHUNK_SAMPLES_MAX)
     }
 
-    /// Compresses the open samples.
+    /// Compresses the open samples, or the first of them that fill an allocation.
     fn seal(&mut self) {
-        if let Some(chunk) = Chunk::new(&self.open) {
+        let open = self.open.len();
+        let count = self.chunks.last().map_or(open, |chunk| chunk.fitting(open));
+        if let Some(chunk) = Chunk::new(&self.open[..count]) {
             self.chunks.push(Arc::new(chunk));
-            self.open.clear();
+            self.open.drain(..count);
+            self.open.shrink_to(OPEN_MIN);
         }
     }
 
@@ -410,7 +486,7 @@ impl Body {
         } else {
             let index = self.chunks.partition_point(|chunk| chunk.summary.last.time < sample.time);
             let mut samples = Vec::with_capacity(self.chunks[index].len() + 1);
-            self.chunks[index].read(&mut samples);
+            self.chunks[index].read_samples(&mut samples);
             self.total += u64::from(merge(&mut samples, sample, policy)?);
             let limit = 2 * self.chunk_samples();
             let parts = samples.chunks(if samples.len() > limit { samples.len().div_ceil(2) } else { limit });
@@ -434,7 +510,7 @@ impl Body {
                 continue;
             }
             let mut samples = Vec::new();
-            chunk.read(&mut samples);
+            chunk.read_samples(&mut samples);
             samples.retain(|sample| sample.time < from || sample.time > to);
             self.total += samples.len() as u64;
             kept.extend(Chunk::new(&samples).map(Arc::new));
@@ -459,7 +535,7 @@ fn merge(samples: &mut Vec<Sample>, sample: Sample, policy: DuplicatePolicy) -> 
     match samples.binary_search_by_key(&sample.time, |other| other.time) {
         Ok(index) => {
             let old = &mut samples[index].value;
-            *old = policy.merge(*old, sample.value).ok_or(Refusal::Duplicate)?;
+            *old = policy.merge(*old, sample.value)?;
             Ok(false)
         }
         Err(index) => {

@@ -429,6 +429,19 @@ impl Database {
         self.table.get(hash.0, |entry| self.hasher.hash(entry.key()) == hash)
     }
 
+    /// Changes how the value of the key with this hash is kept, which must stay the same: a snapshot that is
+    /// under way is not told.
+    pub fn keep_otherwise<R>(
+        &mut self,
+        hash: KeyHash,
+        is_key: impl Fn(&Entry) -> bool,
+        change: impl FnOnce(&mut Entry) -> R,
+    ) -> Option<R> {
+        let hasher = self.hasher;
+        let found = self.table.get_mut(hash.0, |entry| is_key(entry) && hasher.hash(entry.key()) == hash);
+        found.map(change)
+    }
+
     /// Starts or stops the sample of keys with an expiry that [`Database::pick_with_expiry`] picks from.
     pub fn sample_expiries(&mut self, wanted: bool) {
         if wanted != self.expiries.sample.is_some() {
@@ -475,9 +488,10 @@ impl Database {
     /// Fetches for commands with the same key. Whether it is that of a large collection.
     pub(crate) fn fetch_ahead(&self, commands: &[Ahead<'_>]) -> bool {
         let entry = commands.first().and_then(|command| self.candidate(command.key));
-        entry.is_some_and(
-            |entry| with_value!(entry.value(), _ => false, value => Collection::prefetch(value, commands)),
-        )
+        entry.is_some_and(|entry| {
+            entry.is_in_memory()
+                && with_value!(entry.value(), _ => false, value => Collection::prefetch(value, commands))
+        })
     }
 
     /// Bytes that the table takes, without its entries.

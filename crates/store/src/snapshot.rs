@@ -113,10 +113,20 @@ pub enum Image {
 }
 
 impl Image {
+    /// Where the value lies on disk, if it is only there: the segment, and the offset in it.
+    pub fn disk_position(&self) -> Option<(u32, usize)> {
+        match self {
+            Image::Entry(entry) => {
+                entry.cold_only().map(|cold| (cold.segment().number(), cold.place().offset()))
+            }
+            Image::Text { .. } => None,
+        }
+    }
+
     /// The image of an entry as it is now.
     fn of(entry: &mut Entry) -> Image {
         match entry.share_text() {
-            None => Image::Entry(entry.duplicate(entry.key(), entry.expiry())),
+            None => Image::Entry(entry.image()),
             Some(text) => {
                 Image::Text { key: entry.key().into(), expiry: entry.expiry(), clock: entry.clock(), text }
             }

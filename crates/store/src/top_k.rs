@@ -30,7 +30,7 @@ mod tests;
 pub use heap::TopItem;
 
 use crate::Collection;
-use crate::murmur::murmur_2;
+use crate::murmur::{each_column, murmur_2};
 use crate::paged_bytes::PagedBytes;
 use chance::Chance;
 use heap::Heap;
@@ -184,12 +184,14 @@ impl TopK {
         let body = &*self.body;
         let least = body.heap.least();
         let is_listed = body.heap.find(sought).is_some();
-        let counts = (0..body.depth).map(|row| {
-            let [fingerprint, count] = halves(body.buckets.array(body.place(item, row)));
-            let counts = fingerprint == sought.fingerprint && (!is_listed || count >= least);
-            if counts { count } else { 0 }
+        let mut most = 0;
+        each_place(item, body.width, body.depth, |place| {
+            let [fingerprint, count] = halves(body.buckets.array(place));
+            if fingerprint == sought.fingerprint && (!is_listed || count >= least) {
+                most = most.max(count);
+            }
         });
-        counts.max().unwrap_or(0)
+        most
     }
 
     /// Adds an item so many times, [`INCREMENT_MAX`] at most.
@@ -198,8 +200,7 @@ impl TopK {
         let increment = increment.min(INCREMENT_MAX);
         let body = &mut *self.body;
         let mut most = 0;
-        for row in 0..body.depth {
-            let place = body.place(item, row);
+        each_place(item, body.width, body.depth, |place| {
             let bucket = body.buckets.array_mut::<BUCKET_BYTES>(place);
             let [holder, count] = halves(*bucket);
             let [holder, count] = match (holder, count) {
@@ -215,7 +216,7 @@ impl TopK {
             }
             bucket[..4].copy_from_slice(&holder.to_le_bytes());
             bucket[4..].copy_from_slice(&count.to_le_bytes());
-        }
+        });
         let is_listed = most >= body.heap.least();
         TopKAdded { expelled: if is_listed { body.heap.offer(sought, most) } else { None } }
     }
@@ -227,13 +228,13 @@ impl TopK {
     }
 }
 
-impl Body {
-    /// Where the bucket of an item in a row begins.
-    #[inline]
-    fn place(&self, item: &[u8], row: u32) -> usize {
-        let column = murmur_2(item, row) % self.width;
-        (row as usize * self.width as usize + column as usize) * BUCKET_BYTES
-    }
+/// Calls `visit` with where the bucket of an item begins, in each row.
+#[inline]
+fn each_place(item: &[u8], width: u32, depth: u32, mut visit: impl FnMut(usize)) {
+    let width = u64::from(width);
+    each_column(item, width, depth.into(), |row, column| {
+        visit((row * width + column) as usize * BUCKET_BYTES);
+    });
 }
 
 /// Fingerprint and count of a bucket.

@@ -133,7 +133,7 @@ macro_rules! value_types {
                 name: "TSDB-TYPE",
                 category: "timeseries",
                 sizes: None,
-                waiting: Waiting::Never,
+                waiting: Waiting::ForArrivalOrLoss,
             }
             /// A vector set.
             VectorSet = 20 {

@@ -46,6 +46,15 @@ macro_rules! declare {
                     $(Value::$kind(_) => Kind::$kind,)*
                 }
             }
+
+            /// The value as one inside an entry.
+            pub fn borrow(&self) -> ValueRef<'_> {
+                match self {
+                    Value::String(bytes) => ValueRef::String(StringRef::Bytes(bytes)),
+                    Value::Integer(number) => ValueRef::String(StringRef::Integer(*number)),
+                    $(Value::$kind(value) => ValueRef::$kind(value),)*
+                }
+            }
         }
 
         /// A value inside its entry.

@@ -3,6 +3,7 @@
 //! The lowest crate: it knows nothing of data, sockets or commands. Everything here is safe to call from safe
 //! code; each unsafe block gives its reason. Only [`clock`] and [`ThreadClock`] are called often.
 
+pub mod authorities;
 pub mod clock;
 pub mod crash;
 pub mod descriptors;

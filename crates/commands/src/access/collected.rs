@@ -40,7 +40,7 @@ impl Collected {
     #[inline]
     pub(super) fn free_later(&mut self, entry: Entry) {
         const LONG_BYTES: usize = 1 << 20;
-        if entry.free_effort() > 1 || entry.as_string().is_some_and(|text| text.len() > LONG_BYTES) {
+        if entry.free_effort() > 1 || entry.string_len().is_some_and(|len| len > LONG_BYTES) {
             self.effects().to_free.entries.push(entry);
         }
     }
@@ -142,5 +142,5 @@ fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
 /// Whether Redis would free the value in the background: it looks at the number of allocations.
 fn is_freed_lazily(entry: &Entry) -> bool {
     const EFFORT_MAX: usize = 64;
-    entry.value().redis_free_effort(EFFORT_MAX) > EFFORT_MAX
+    entry.is_in_memory() && entry.value().redis_free_effort(EFFORT_MAX) > EFFORT_MAX
 }

@@ -5,12 +5,11 @@ use mantissa_store::json::View;
 
 use super::change::{Change, check_depth};
 use super::get::{Format, write_expanded};
-use super::path::Path;
 use super::query::{each_match, first_match};
 use super::scalar::values;
 use super::{
     Access, Error, Outcome, at_least, change_present, integer, no_path, no_such, optional_path, parse_whole,
-    path_at, read, wrong_path_type,
+    path_at, path_or_root, read, wrong_path_type,
 };
 
 const NOT_AN_ARRAY: &str = "not an array";
@@ -58,7 +57,7 @@ pub(super) fn arrinsert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     path.visit(change_present(access, key)?.root(), |_, value| {
         is_outside |= value.is_array() && insertion(index, value.len()).is_none();
         std::ops::ControlFlow::Continue(())
-    });
+    })?;
     if is_outside {
         return Err(Error::fixed("ERR index out of bounds"));
     }
@@ -88,7 +87,7 @@ pub(super) fn arrpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         }
         (format, at) = (Some(wanted), 4);
     }
-    let path = if args.len() > at { path_at(args, at)? } else { Path::default() };
+    let path = path_or_root(args, at)?;
     let index = args.get(at + 1).and_then(|index| integer(index).ok()).unwrap_or(-1);
     change("json.arrpop", false).run_and_reply(
         access,
@@ -147,7 +146,7 @@ pub(super) fn arrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     };
     path.check()?;
     if path.is_legacy {
-        let value = path.first(document.root()).ok_or_else(|| no_path(&path.original))?;
+        let value = path.first(document.root())?.ok_or_else(|| no_path(&path.original))?;
         if !value.is_array() {
             return Err(no_such(&path.original, NOT_AN_ARRAY));
         }
@@ -157,8 +156,7 @@ pub(super) fn arrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     each_match(document, &path, reply, |value, reply| match value.is_array() {
         true => reply.integer(value.len() as i64),
         false => reply.null(),
-    });
-    Ok(())
+    })
 }
 
 /// The part of an array of `len` elements that JSON.ARRINDEX looks at.
@@ -186,7 +184,7 @@ pub(super) fn arrindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     let document = read(access, args.at(1))?.ok_or_else(|| no_path(&path.original))?;
     let index_in = |array: View<'_>| {
         let range = searched(start, end, array.len());
-        let mut elements = array.elements().enumerate().take(range.end).skip(range.start);
+        let mut elements = range.clone().zip(array.elements_from(range.start));
         let found = elements.find(|(_, element)| element.is_same(wanted.view()));
         found.map_or(-1, |(index, _)| index as i64)
     };
@@ -202,6 +200,5 @@ pub(super) fn arrindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     each_match(document, &path, reply, |value, reply| match value.is_array() {
         true => reply.integer(index_in(value)),
         false => reply.null(),
-    });
-    Ok(())
+    })
 }

@@ -46,7 +46,7 @@ impl Change<'_> {
         path.visit(document.root(), |place, value| {
             matches.push((Place::from_slice(place), (self.fits)(value)));
             std::ops::ControlFlow::Continue(())
-        });
+        })?;
         let mut results: Vec<Option<T>> = Vec::new();
         let mut failure = None;
         for (place, fits) in matches.iter().rev() {
@@ -86,17 +86,29 @@ impl Change<'_> {
             }
             count += 1;
             std::ops::ControlFlow::Continue(())
-        });
-        fitting.sort_unstable();
-        let comes_twice = fitting.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        if fitting.len() < 2 || comes_twice {
-            return self.run(access, key, path, &mut |document, place| {
-                let (result, new) = apply(document.at(place).unwrap_or_else(|| document.root()))?;
-                document.set(place, &new);
-                Ok(result)
-            });
-        }
+        })?;
+        let mut change_at = |document: &mut Json, place: &Place| {
+            let (result, new) = apply(document.at(place).unwrap_or_else(|| document.root()))?;
+            document.set(place, &new);
+            Ok(result)
+        };
         let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+        if let [] | [_] = fitting.as_slice() {
+            for (place, index) in &fitting {
+                results[*index] = Some(change_at(document, place)?);
+            }
+            if !fitting.is_empty() {
+                changed(access, key, self.event);
+            }
+            return Ok(results);
+        }
+        fitting.sort_unstable();
+        if fitting.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            // Nothing is changed where one of the results is an error.
+            let mut copy = document.clone();
+            fitting.iter().rev().try_for_each(|(place, _)| change_at(&mut copy, place).map(drop))?;
+            return self.run(access, key, path, &mut change_at);
+        }
         let places: Vec<&[usize]> = fitting.iter().map(|(place, _)| place.as_slice()).collect();
         let mut changed_document = document.clone();
         let (mut failure, mut next) = (None, fitting.iter());

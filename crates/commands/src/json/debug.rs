@@ -41,7 +41,7 @@ fn memory(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
             reply.integer(first_match(document, &path)?.memory_usage() as i64);
         }
         Some(document) => {
-            each_match(document, &path, reply, |value, reply| reply.integer(value.memory_usage() as i64));
+            each_match(document, &path, reply, |value, reply| reply.integer(value.memory_usage() as i64))?;
         }
     }
     Ok(())

@@ -1,12 +1,15 @@
 //! JSON.GET and JSON.MGET.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::json::{Layout, Number, Shape, View, write_list, write_string};
+use mantissa_store::json::{Layout, ListWriter, Number, Shape, View, write_string};
+
+use smallvec::SmallVec;
 
 use super::path::Path;
-use super::{Access, Error, Outcome, at_least, no_path, read};
+use super::{Access, Error, Outcome, at_least, no_path, path_cache, read};
 use crate::parse::is;
 
 /// How values are replied.
@@ -37,11 +40,11 @@ impl Format {
 struct Options<'a> {
     layout: Layout<'a>,
     format: Format,
-    paths: Vec<Path>,
+    paths: SmallVec<[Rc<Path>; 2]>,
 }
 
 fn parse_options<'a>(args: Args<'a>, reply: &Reply) -> Outcome<Options<'a>> {
-    let mut options = Options { layout: Layout::default(), format: Format::Text, paths: Vec::new() };
+    let mut options = Options { layout: Layout::default(), format: Format::Text, paths: SmallVec::new() };
     let mut words = args.from(2).iter();
     // As in RedisJSON, what is not UTF-8 ends the arguments.
     while let Some(word) = words.next().filter(|word| std::str::from_utf8(word).is_ok()) {
@@ -59,11 +62,11 @@ fn parse_options<'a>(args: Args<'a>, reply: &Reply) -> Outcome<Options<'a>> {
             let wrong = || Error::fixed("ERR wrong reply format");
             options.format = Format::parse(value()?).ok_or_else(wrong)?;
         } else if !is(word, "noescape") {
-            options.paths.push(Path::parse(word)?);
+            options.paths.push(path_cache::parse(word)?);
         }
     }
     if options.paths.is_empty() {
-        options.paths.push(Path::default());
+        options.paths.push(path_cache::parse(b".")?);
     }
     Ok(options)
 }
@@ -85,23 +88,24 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         for path in &options.paths {
             super::query::each_match(document, path, reply, |value, reply| {
                 write_expanded(value, options.format, reply);
-            });
+            })?;
         }
         return Ok(());
     }
-    let is_whole = options.paths.iter().all(Path::is_root);
-    let mut text = Vec::with_capacity(if is_whole { text_bytes(root) } else { 0 });
-    let layout = &options.layout;
-    match options.paths.as_slice() {
-        [path] if path.is_legacy => {
-            let value = path.first(root).ok_or_else(|| no_path(&path.fixed))?;
-            value.write_with(layout, 0, &mut text);
+    let is_whole = options.paths.iter().all(|path| path.is_root());
+    let expected = if is_whole { text_bytes(root) } else { 0 };
+    let (layout, text_max) = (&options.layout, reply.bytes_max());
+    reply.bulk_with(expected, |text| {
+        match options.paths.as_slice() {
+            [path] if path.is_legacy => {
+                let value = path.first(root)?.ok_or_else(|| no_path(&path.fixed))?;
+                value.write_with(layout, 0, text);
+            }
+            [path] => drop(write_matches(path, root, (layout, 0), text_max, text)?),
+            paths => write_paths(paths, root, layout, text_max, text)?,
         }
-        [path] => write_matches(path, root, layout, 0, &mut text),
-        paths => write_paths(paths, root, layout, &mut text)?,
-    }
-    reply.bulk(&text);
-    Ok(())
+        Ok(())
+    })
 }
 
 /// About as many bytes as the text of a value has.
@@ -110,36 +114,58 @@ fn text_bytes(value: View<'_>) -> usize {
     packed + packed / 2 + 16
 }
 
-/// Writes the array of a path's matches, inside `depth` containers.
-fn write_matches(path: &Path, root: View<'_>, layout: &Layout<'_>, depth: usize, text: &mut Vec<u8>) {
-    let values = path.values(root);
-    write_list(b"[]", values.into_iter(), layout, depth, text, |value, text| {
+/// Writes the array of a path's matches with a layout, inside a number of containers, until the text has more
+/// than `text_max` bytes. Returns how many there are.
+pub(super) fn write_matches(
+    path: &Path,
+    root: View<'_>,
+    (layout, depth): (&Layout<'_>, usize),
+    text_max: usize,
+    text: &mut Vec<u8>,
+) -> Outcome<usize> {
+    let mut list = ListWriter::begin(b"[]", layout, depth, text);
+    let mut count = 0;
+    path.visit(root, |_, value| {
+        list.item(text);
         value.write_with(layout, depth + 1, text);
-    });
+        count += 1;
+        if text.len() > text_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    list.end(text);
+    Ok(count)
 }
 
 /// Writes the object of several paths: with the first match of each if all are legacy paths, otherwise with
 /// the array of its matches.
-fn write_paths(paths: &[Path], root: View<'_>, layout: &Layout<'_>, text: &mut Vec<u8>) -> Outcome {
+fn write_paths(
+    paths: &[Rc<Path>],
+    root: View<'_>,
+    layout: &Layout<'_>,
+    text_max: usize,
+    text: &mut Vec<u8>,
+) -> Outcome {
     // As in RedisJSON, what is no path is left out where there are others.
-    let paths: Vec<&Path> = paths.iter().filter(|path| path.check().is_ok()).collect();
+    let paths: Vec<&Rc<Path>> = paths.iter().filter(|path| path.check().is_ok()).collect();
     let is_legacy = paths.iter().all(|path| path.is_legacy);
     let mut firsts = Vec::new();
     for path in paths.iter().filter(|_| is_legacy) {
-        firsts.push(path.first(root).ok_or_else(|| no_path(&path.original))?);
+        firsts.push(path.first(root)?.ok_or_else(|| no_path(&path.original))?);
     }
     // A path that comes again is left out.
     let mut seen = std::collections::HashSet::new();
     let paths = paths.iter().enumerate().filter(|(_, path)| seen.insert(path.original.as_str()));
-    write_list(b"{}", paths, layout, 0, text, |(index, path), text| {
+    let mut list = ListWriter::begin(b"{}", layout, 0, text);
+    for (index, path) in paths {
+        list.item(text);
         write_string(path.original.as_bytes(), text);
         text.push(b':');
         text.extend_from_slice(layout.space);
         match firsts.get(index) {
             Some(value) => value.write_with(layout, 1, text),
-            None => write_matches(path, root, layout, 1, text),
+            None => drop(write_matches(path, root, (layout, 1), text_max, text)?),
         }
-    });
+    }
+    list.end(text);
     Ok(())
 }
 
@@ -173,19 +199,18 @@ pub(super) fn write_expanded(value: View<'_>, format: Format, reply: &mut Reply)
 /// JSON.MGET key [key ...] path
 pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(3, args, "json.mget")?;
-    let last = args.len() - 1;
-    let path = Path::parse(args.at(last))?;
+    let (last, text_max) = (args.len() - 1, reply.bytes_max());
+    let path = super::path_at(args, last)?;
     reply.array(last - 1);
     for key in args.range(1..last) {
         let root =
             read(access, key).ok().flatten().filter(|_| path.check().is_ok()).map(|document| document.root());
         let mut text = Vec::new();
         match root {
-            Some(root) if path.is_legacy => path.visit(root, |_, value| {
-                value.write(&mut text);
-                ControlFlow::Break(())
-            }),
-            Some(root) => write_matches(&path, root, &Layout::default(), 0, &mut text),
+            Some(root) if path.is_legacy => {
+                path.first(root)?.into_iter().for_each(|value| value.write(&mut text));
+            }
+            Some(root) => drop(write_matches(&path, root, (&Layout::default(), 0), text_max, &mut text)?),
             None => {}
         }
         if text.is_empty() { reply.null() } else { reply.bulk(&text) }

@@ -36,6 +36,10 @@ pub struct Path {
     pub original: String,
     /// As a JSONPath.
     pub fixed: String,
+    /// The number of its steps and comparisons, those in filters included.
+    pub step_count: usize,
+    /// Whether there is a regular expression in it.
+    pub has_expression: bool,
     /// Why it is none. It then has no steps.
     failure: Option<Error>,
 }
@@ -120,8 +124,15 @@ pub enum Term {
 impl Default for Path {
     /// The root, as a legacy path.
     fn default() -> Self {
-        let (steps, failure) = (Vec::new(), None);
-        Path { steps, is_legacy: true, original: ".".to_owned(), fixed: "$".to_owned(), failure }
+        Path {
+            steps: Vec::new(),
+            is_legacy: true,
+            original: ".".to_owned(),
+            fixed: "$".to_owned(),
+            step_count: 0,
+            has_expression: false,
+            failure: None,
+        }
     }
 }
 
@@ -139,12 +150,21 @@ impl Path {
             _ if text.starts_with('.') => format!("${text}"),
             _ => format!("$.{text}"),
         };
-        let mut parser = Parser { text: fixed.as_bytes(), at: 1, steps_left: STEPS_MAX, depth: 0 };
+        let mut parser = Parser {
+            text: fixed.as_bytes(),
+            at: 1,
+            steps_left: STEPS_MAX,
+            depth: 0,
+            comparisons: 0,
+            has_expression: false,
+        };
         let (steps, failure) = match parser.whole_path() {
             Ok(steps) => (steps, None),
             Err(failure) => (Vec::new(), Some(failure.into_error(&fixed))),
         };
-        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed, failure })
+        let step_count = STEPS_MAX - parser.steps_left + parser.comparisons;
+        let has_expression = parser.has_expression;
+        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed, step_count, has_expression, failure })
     }
 
     /// The error of a text that is no path.
@@ -214,6 +234,8 @@ struct Parser<'a> {
     at: usize,
     steps_left: usize,
     depth: usize,
+    comparisons: usize,
+    has_expression: bool,
 }
 
 /// Bytes of names without quotes.
@@ -438,6 +460,7 @@ impl Parser<'_> {
             let filter = self.filter()?;
             return if self.take(b")") { Ok(filter) } else { self.expected(JUNCTION) };
         }
+        self.comparisons += 1;
         let Some(left) = self.term()? else { return self.expected(SINGLE) };
         let operators: [(&[u8], Operator); 7] = [
             (b">=", Operator::GreaterOrEqual),
@@ -460,6 +483,7 @@ impl Parser<'_> {
         };
         let Some(mut right) = self.term()? else { return self.expected(TERM) };
         if let (Operator::Matches, Term::String(text, expression)) = (operator, &mut right) {
+            self.has_expression = true;
             *expression = std::str::from_utf8(text).ok().and_then(|text| Regex::new(text).ok()).map(Box::new);
         }
         Ok(Filter::Compare(left, operator, right))

@@ -12,7 +12,7 @@ use super::{
 /// The first match of a legacy path.
 pub(super) fn first_match<'a>(document: &'a Json, path: &Path) -> Outcome<View<'a>> {
     path.check()?;
-    path.first(document.root()).ok_or_else(|| no_path(&path.fixed))
+    path.first(document.root())?.ok_or_else(|| no_path(&path.fixed))
 }
 
 /// Replies an array of what `write` writes for each match.
@@ -21,7 +21,7 @@ pub(super) fn each_match(
     path: &Path,
     reply: &mut Reply,
     mut write: impl FnMut(View<'_>, &mut Reply),
-) {
+) -> Outcome {
     let deferred = reply.defer();
     let mut count = 0;
     path.visit(document.root(), |_, value| {
@@ -31,8 +31,9 @@ pub(super) fn each_match(
             return std::ops::ControlFlow::Break(());
         }
         std::ops::ControlFlow::Continue(())
-    });
+    })?;
     reply.finish_array(deferred, count);
+    Ok(())
 }
 
 /// Replies that a key is missing: null to a legacy path, an error to a JSONPath.
@@ -58,14 +59,13 @@ pub(super) fn type_of(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     };
     nothing_unless_legacy(&path)?;
     if path.is_legacy {
-        match path.first(document.root()) {
+        match path.first(document.root())? {
             Some(value) => reply.bulk(super::type_name(value).as_bytes()),
             None => reply.null(),
         }
         return Ok(());
     }
-    each_match(document, &path, reply, |value, reply| reply.bulk(super::type_name(value).as_bytes()));
-    Ok(())
+    each_match(document, &path, reply, |value, reply| reply.bulk(super::type_name(value).as_bytes()))
 }
 
 pub(super) fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -82,8 +82,7 @@ pub(super) fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     each_match(document, &path, reply, |value, reply| match value.string() {
         Some(text) => reply.integer(text.len() as i64),
         None => reply.null(),
-    });
-    Ok(())
+    })
 }
 
 pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -95,7 +94,7 @@ pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     };
     nothing_unless_legacy(&path)?;
     if path.is_legacy {
-        match path.first(document.root()) {
+        match path.first(document.root())? {
             None => reply.null(),
             Some(value) if value.is_object() => reply.integer(value.len() as i64),
             Some(value) => return Err(wrong_path_type("object", super::type_name(value))),
@@ -105,8 +104,7 @@ pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     each_match(document, &path, reply, |value, reply| match value.is_object() {
         true => reply.integer(value.len() as i64),
         false => reply.null(),
-    });
-    Ok(())
+    })
 }
 
 /// The error of what is no JSONPath. What is no legacy path leads nowhere.
@@ -125,7 +123,7 @@ pub(super) fn objkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     let Some(document) = read(access, args.at(1))? else { return missing_key(&path, reply, NO_KEY) };
     nothing_unless_legacy(&path)?;
     if path.is_legacy {
-        match path.first(document.root()) {
+        match path.first(document.root())? {
             None => reply.null(),
             Some(value) if value.is_object() => write_keys(value, reply),
             Some(_) => return Err(no_such(&path.fixed, "not an object")),
@@ -135,8 +133,7 @@ pub(super) fn objkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     each_match(document, &path, reply, |value, reply| match value.is_object() {
         true => write_keys(value, reply),
         false => reply.null(),
-    });
-    Ok(())
+    })
 }
 
 /// Writes a value in the types of the protocol: containers are arrays that begin with their bracket.
@@ -165,7 +162,7 @@ fn write_resp(value: View<'_>, reply: &mut Reply) {
 
 pub(super) fn resp(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.resp")?;
-    let path = if args.len() > 2 { super::path_at(args, 2)? } else { Path::default() };
+    let path = super::path_or_root(args, 2)?;
     let Some(document) = read(access, args.at(1))? else {
         reply.null();
         return Ok(());
@@ -173,8 +170,7 @@ pub(super) fn resp(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     path.check()?;
     if path.is_legacy {
         write_resp(first_match(document, &path)?, reply);
-    } else {
-        each_match(document, &path, reply, write_resp);
+        return Ok(());
     }
-    Ok(())
+    each_match(document, &path, reply, write_resp)
 }

@@ -4,7 +4,6 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::json::{Fragment, Number, Shape, View, write_number};
 
 use super::change::Change;
-use super::path::Path;
 use super::{Access, Error, Outcome, at_least, change_present, parse, parse_whole, path_at, wrong_path_type};
 
 const NOT_A_NUMBER: Error = Error::fixed("ERR result is not a number");
@@ -34,7 +33,6 @@ fn change_number(
     let key = args.at(1);
     let path = path_at(args, 2)?;
     super::utf8(args.at(3))?;
-    change_present(access, key)?;
     // An argument that is no number is an error only where there is a number to change.
     let operand = parse_whole(args.at(3))
         .and_then(|operand| operand.view().number().ok_or_else(|| Error::fixed("bad input number")));
@@ -44,10 +42,6 @@ fn change_number(
         unfit: "does not contains a number",
         names_original: false,
     };
-    // Nothing is changed where one of the results is none.
-    if let Ok(operand) = operand {
-        check_results(access, (key, &path), operand, operation)?;
-    }
     let results = change.run_on_values(access, key, &path, &mut |before| {
         let operand = operand.clone()?;
         let after = operation(before.number().unwrap_or(operand), operand)?;
@@ -85,24 +79,6 @@ fn change_number(
     Ok(())
 }
 
-fn check_results(
-    access: &mut Access<'_>,
-    (key, path): (&[u8], &Path),
-    operand: Number,
-    operation: &dyn Fn(Number, Number) -> Outcome<Number>,
-) -> Outcome {
-    let document = change_present(access, key)?;
-    let mut result = Ok(());
-    path.visit(document.root(), |_, value| match value.number().map(|number| operation(number, operand)) {
-        Some(Err(error)) => {
-            result = Err(error);
-            std::ops::ControlFlow::Break(())
-        }
-        _ => std::ops::ControlFlow::Continue(()),
-    });
-    result
-}
-
 pub(super) fn numincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     change_number(access, args, reply, "json.numincrby", &|left, right| {
         compute(left, right, i64::wrapping_add, |left, right| left + right)
@@ -120,7 +96,7 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     at_least(3, args, "json.strappend")?;
     let (path, value) = match args.get(3) {
         Some(value) => (path_at(args, 2)?, value),
-        None => (Path::default(), args.at(2)),
+        None => (super::path_cache::parse(b".")?, args.at(2)),
     };
     super::utf8(value)?;
     // An argument that is no string is an error only where there is a string to change.
@@ -183,7 +159,7 @@ pub(super) fn toggle(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 pub(super) fn clear(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.clear")?;
     let key = args.at(1);
-    let path = if args.len() > 2 { path_at(args, 2)? } else { Path::default() };
+    let path = super::path_or_root(args, 2)?;
     let document = change_present(access, key)?;
     path.check()?;
     let mut places = Vec::new();
@@ -193,7 +169,7 @@ pub(super) fn clear(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
             places.push(super::select::Place::from_slice(place));
         }
         std::ops::ControlFlow::Continue(())
-    });
+    })?;
     super::set::keep_outermost(&mut places);
     let empty = |value: View<'_>| match value.shape() {
         Shape::Array => Fragment::empty_array(),

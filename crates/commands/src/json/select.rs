@@ -2,7 +2,10 @@
 //!
 //! A walk visits each value of the document once for each way that the path has to it, in document order.
 //! Filters look at one value after the other. Recursion is as deep as the document, or as the path is long.
+//! Paths with several `..`, or with paths in filters, can take steps without end, so that their number has a
+//! limit in proportion to the size of the document.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -10,6 +13,14 @@ use mantissa_store::json::{Number, Shape, View};
 use smallvec::SmallVec;
 
 use super::path::{Filter, Operator, Path, Step, Term};
+use crate::error::{Error, Outcome};
+
+/// The limit on steps: as many for each document, and as many for each of its bytes, the path's own steps
+/// coming to these.
+const STEPS_MIN: usize = 4 << 20;
+const STEPS_PER_BYTE: usize = 16;
+/// Children that are passed by at the cost of one step.
+const PASSED_PER_STEP: usize = 16;
 
 /// Where a value is: in each container around it the place of the child.
 pub type Place = SmallVec<[usize; 8]>;
@@ -18,41 +29,50 @@ pub type Place = SmallVec<[usize; 8]>;
 type Visit<'v, 'a> = &'v mut dyn FnMut(&[usize], View<'a>) -> ControlFlow<()>;
 
 impl Path {
-    /// Calls `visit` for each match until it breaks off. What is no path has none.
-    pub fn visit<'a>(&self, root: View<'a>, mut visit: impl FnMut(&[usize], View<'a>) -> ControlFlow<()>) {
-        if self.is_valid() {
-            let _ended_early = Walk { root }.step(&self.steps, root, &mut Place::new(), &mut visit);
+    /// Calls `visit` for each match until it breaks off. What is no path has none. An error if that takes too
+    /// many steps.
+    pub fn visit<'a>(
+        &self,
+        root: View<'a>,
+        mut visit: impl FnMut(&[usize], View<'a>) -> ControlFlow<()>,
+    ) -> Outcome {
+        if !self.is_valid() {
+            return Ok(());
+        }
+        let per_byte = STEPS_PER_BYTE + self.step_count;
+        let steps_max = STEPS_MIN + root.memory_usage().saturating_mul(per_byte);
+        match self.walk(root, steps_max, &mut visit) {
+            0 => Err(Error::fixed("ERR path takes too many steps")),
+            _ => Ok(()),
         }
     }
 
-    /// All matches.
-    pub fn values<'a>(&self, root: View<'a>) -> SmallVec<[View<'a>; 4]> {
-        let mut found = SmallVec::new();
-        self.visit(root, |_, value| {
-            found.push(value);
-            ControlFlow::Continue(())
-        });
-        found
+    /// Visits matches within a number of steps. Returns how many of these are left: 0 if it ended for that.
+    fn walk<'a>(&self, root: View<'a>, steps_max: usize, visit: Visit<'_, 'a>) -> usize {
+        let steps_left = Cell::new(steps_max);
+        let walk = Walk { root, steps_left: &steps_left };
+        let _ended_early = walk.step(&self.steps, root, &mut Place::new(), visit);
+        steps_left.get()
     }
 
     /// The first match.
-    pub fn first<'a>(&self, root: View<'a>) -> Option<View<'a>> {
+    pub fn first<'a>(&self, root: View<'a>) -> Outcome<Option<View<'a>>> {
         let mut first = None;
         self.visit(root, |_, value| {
             first = Some(value);
             ControlFlow::Break(())
-        });
-        first
+        })?;
+        Ok(first)
     }
 
     /// The places of all matches.
-    pub fn places(&self, root: View<'_>) -> Vec<Place> {
+    pub fn places(&self, root: View<'_>) -> Outcome<Vec<Place>> {
         let mut found = Vec::new();
         self.visit(root, |place, _| {
             found.push(Place::from_slice(place));
             ControlFlow::Continue(())
-        });
-        found
+        })?;
+        Ok(found)
     }
 }
 
@@ -69,11 +89,21 @@ fn bound(index: i64, len: usize) -> usize {
 }
 
 #[derive(Clone, Copy)]
-struct Walk<'a> {
+struct Walk<'a, 'w> {
     root: View<'a>,
+    /// Those that it may take; 0 once it has been ended.
+    steps_left: &'w Cell<usize>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Walk<'a, '_> {
+    /// Counts a step, and children that are passed by.
+    #[inline]
+    fn charge(self, passed: usize) -> ControlFlow<()> {
+        let left = self.steps_left.get().saturating_sub(1 + passed / PASSED_PER_STEP);
+        self.steps_left.set(left);
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
     fn step(
         self,
         steps: &[Step],
@@ -82,6 +112,7 @@ impl<'a> Walk<'a> {
         visit: Visit<'_, 'a>,
     ) -> ControlFlow<()> {
         let Some((step, rest)) = steps.split_first() else { return visit(place, value) };
+        self.charge(0)?;
         match step {
             Step::Name(name) => self.member(name, rest, value, place, visit),
             Step::Names(names) => {
@@ -95,13 +126,15 @@ impl<'a> Walk<'a> {
                 let len = value.len();
                 let start = bound(*start, len);
                 let end = end.map_or(len, |end| bound(end, len));
-                let elements = value.elements().enumerate().take(end).skip(start).step_by(*step);
+                self.charge(end)?;
+                let elements = (start..end).zip(value.elements_from(start)).step_by(*step);
                 self.children(rest, elements, place, visit)
             }
             Step::Slice { .. } => ControlFlow::Continue(()),
             Step::All => self.children(rest, value.children().enumerate(), place, visit),
             Step::Descend => self.descend(rest, value, place, visit),
             Step::Filter(filter) if value.is_array() || value.is_object() => {
+                self.charge(value.len())?;
                 let children = value.children().enumerate();
                 self.children(rest, children.filter(|(_, child)| self.is_true(filter, *child)), place, visit)
             }
@@ -133,6 +166,7 @@ impl<'a> Walk<'a> {
         place: &mut Place,
         visit: Visit<'_, 'a>,
     ) -> ControlFlow<()> {
+        self.charge(value.len())?;
         self.children(rest, value.member(name).into_iter(), place, visit)
     }
 
@@ -145,6 +179,7 @@ impl<'a> Walk<'a> {
         visit: Visit<'_, 'a>,
     ) -> ControlFlow<()> {
         let index = index_of(index, value.len()).filter(|_| value.is_array());
+        self.charge(index.unwrap_or(0))?;
         let element = index.and_then(|index| Some((index, value.child(index)?)));
         self.children(rest, element.into_iter(), place, visit)
     }
@@ -169,6 +204,7 @@ impl<'a> Walk<'a> {
         match filter {
             Filter::Any(filters) => filters.iter().any(|filter| self.is_true(filter, value)),
             Filter::All(filters) => filters.iter().all(|filter| self.is_true(filter, value)),
+            _ if self.charge(0).is_break() => false,
             // As RedisJSON has it: a path that leads to several values stands for nothing here either.
             Filter::Exists(term) => !matches!(self.operand(term, value), Operand::Nothing),
             Filter::Compare(Term::String(..), Operator::Matches, _) => false,
@@ -277,5 +313,61 @@ fn matches(left: Operand<'_>, right: Operand<'_>) -> bool {
             expression.is_some_and(|expression| expression.is_match(text))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mantissa_store::json::Fragment;
+
+    /// The number of matches, and of steps that it took to find them.
+    fn count(path: &str, document: &Fragment) -> (usize, usize) {
+        let path = Path::parse(path.as_bytes()).expect("it is UTF-8");
+        path.check().expect("it is a path");
+        let mut matches = 0;
+        let left = path.walk(document.view(), usize::MAX, &mut |_, _| {
+            matches += 1;
+            ControlFlow::Continue(())
+        });
+        (matches, usize::MAX - left)
+    }
+
+    #[test]
+    fn a_filter_takes_steps_in_proportion_to_the_document() {
+        let records = |count: usize| {
+            let record = |uid: usize| format!(r#"{{"uid":{uid},"tags":["a","b"],"at":{{"x":1}}}}"#);
+            let records: Vec<String> = (0..count).map(record).collect();
+            Fragment::parse(format!(r#"{{"records":[{}]}}"#, records.join(","))).expect("it is JSON")
+        };
+        let (matches, few) = count("$..[?(@.uid==38)]", &records(1000));
+        assert_eq!(matches, 1);
+        let (matches, many) = count("$..[?(@.uid==38)]", &records(10_000));
+        assert_eq!(matches, 1);
+        assert!(few < 50_000 && many < 11 * few, "{few} and {many} steps");
+    }
+
+    #[test]
+    fn hostile_paths_end() {
+        const STEPS: usize = 200_000;
+        let depth = 100;
+        let nested = format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        let nested = Fragment::parse(nested).expect("it is JSON");
+        let wide = Fragment::parse(format!("[{}1]", "1,".repeat(100_000))).expect("it is JSON");
+        for (path, document) in [
+            ("$..a..a..a..a..a..a..x", &nested),
+            ("$..*..*..*..*..*..*", &nested),
+            ("$..[?(@..a..a..a..a..x==1)]", &nested),
+            ("$[?(@==$[?(@==2)])]", &wide),
+            (&format!("$[{}1]", "99999,".repeat(100_000)), &wide),
+        ] {
+            let path = Path::parse(path.as_bytes()).expect("it is UTF-8");
+            assert!(path.is_valid());
+            let left = path.walk(document.view(), STEPS, &mut |_, _| ControlFlow::Continue(()));
+            assert_eq!(left, 0, "{}", path.original);
+        }
+        let path = Path::parse(b"$..a..a..a..a..a..a..x").expect("it is UTF-8");
+        let outcome = path.places(nested.view());
+        assert_eq!(outcome.err(), Some(Error::fixed("ERR path takes too many steps")));
     }
 }

@@ -33,7 +33,7 @@ enum Condition {
 fn find_update(path: &Path, root: View<'_>, condition: Condition) -> Outcome<Update> {
     path.check()?;
     if condition != Condition::IfMissing {
-        let mut places = path.places(root);
+        let mut places = path.places(root)?;
         if !places.is_empty() {
             keep_outermost(&mut places);
             return Ok(Update::Replace(places));
@@ -184,7 +184,7 @@ pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     for at in (1..args.len()).step_by(3) {
         let arity = || Error::arity("json.mset");
         let path = args.get(at + 1).ok_or_else(arity)?;
-        let (key, path) = (args.at(at), Path::parse(path)?);
+        let (key, path) = (args.at(at), super::path_cache::parse(path)?);
         let update = match read(access, key)? {
             _ if path.is_root() => None,
             Some(document) => Some(find_update(&path, document.root(), Condition::Always)?),
@@ -294,7 +294,7 @@ pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     let is_forget = args.at(0).eq_ignore_ascii_case(b"json.forget");
     at_least(2, args, if is_forget { "json.forget" } else { "json.del" })?;
     let key = args.at(1);
-    let path = if args.len() > 2 { path_at(args, 2)? } else { Path::default() };
+    let path = super::path_or_root(args, 2)?;
     let Some(document) = change(access, key)? else {
         reply.integer(0);
         return Ok(());
@@ -306,7 +306,7 @@ pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         reply.integer(1);
         return Ok(());
     }
-    let mut places = path.places(document.root());
+    let mut places = path.places(document.root())?;
     keep_outermost(&mut places);
     match places.as_slice() {
         [place] => remove_at(document, place),

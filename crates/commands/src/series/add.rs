@@ -1,20 +1,26 @@
 //! Adding samples. What the clock says is logged as the time that it was.
 
-use mantissa_protocol::{Args, Reply};
+use mantissa_protocol::{Args, OwnedArgs, Reply};
+use mantissa_store::ValueType;
 use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
-use mantissa_store::{Value, ValueType};
 
 use super::options::{Given, policy};
-use super::text::value_of;
-use super::{WRONG_TYPE, compaction, place_of, time_of};
+use super::text::{number_of, value_of};
+use super::{WRONG_TYPE, compaction, create, place_of, settings, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::series_settings::SeriesSettings;
 
 const NOT_A_SERIES: Error = Error::fixed("ERR TSDB: the key is not a TSDB key");
 const OLD: Error = Error::fixed("ERR TSDB: Timestamp is older than retention");
 const BLOCKED: Error = Error::fixed(
     "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode",
+);
+
+const NOT_A_NUMBER: Error = Error::fixed(
+    "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to MIN, MAX or SUM and \
+     one value is NaN",
 );
 
 /// What became of a sample.
@@ -27,23 +33,27 @@ pub(super) enum Added {
 
 /// The sample that two words stand for; the time may be `*`.
 fn sample_of(access: &Access<'_>, time: &[u8], value: &[u8]) -> Outcome<Sample> {
-    let value = value_of(value).ok_or(Error::fixed("ERR TSDB: invalid value"))?;
+    const INVALID: Error = Error::fixed("ERR TSDB: invalid value");
+    let Some(value) = number_of(value) else { return Err(INVALID) };
     if time == b"*" {
         return Ok(Sample { time: u64::try_from(access.clock_ms()).unwrap_or_default(), value });
     }
-    let time = mantissa_number::parse_i64(time).ok_or(Error::fixed("ERR TSDB: invalid timestamp"))?;
-    let error = Error::fixed("ERR TSDB: invalid timestamp, must be a nonnegative integer");
-    u64::try_from(time).map(|time| Sample { time, value }).map_err(|_| error)
+    let Some(time) = mantissa_number::parse_i64(time) else {
+        return Err(Error::fixed("ERR TSDB: invalid timestamp"));
+    };
+    match u64::try_from(time) {
+        Ok(time) => Ok(Sample { time, value }),
+        Err(_) => Err(Error::fixed("ERR TSDB: invalid timestamp, must be a nonnegative integer")),
+    }
 }
 
-/// Adds a sample by the series' own policy or another, and appends what becomes of destinations.
+/// Adds a sample by a policy, and appends what becomes of destinations.
 pub(super) fn add_to(
     series: &mut Series,
     sample: Sample,
-    policy: Option<DuplicatePolicy>,
+    policy: DuplicatePolicy,
     changes: &mut Vec<Change>,
 ) -> Outcome<Added> {
-    let policy = policy.or(series.options().policy).unwrap_or(DuplicatePolicy::Block);
     if let Some(last) = is_ignored(series, sample, policy) {
         return Ok(Added::Ignored(last));
     }
@@ -51,6 +61,7 @@ pub(super) fn add_to(
         Ok(()) => Ok(Added::At(sample.time)),
         Err(Refusal::Old) => Err(OLD),
         Err(Refusal::Duplicate) => Err(BLOCKED),
+        Err(Refusal::NotANumber) => Err(NOT_A_NUMBER),
     }
 }
 
@@ -64,20 +75,37 @@ fn is_ignored(series: &Series, sample: Sample, policy: DuplicatePolicy) -> Optio
     is_near.then_some(last.time)
 }
 
-/// The series at a key, to change; a new one as the arguments say if there is none.
-fn series_or_new<'a>(
-    access: &'a mut Access<'_>,
-    args: Args<'_>,
-    command: &str,
-    not_a_series: Error,
-) -> Outcome<&'a mut Series> {
+/// Makes a series as the arguments say if there is none. Whether it has logged that.
+fn make_if_absent(access: &mut Access<'_>, args: Args<'_>, command: &str) -> Outcome<bool> {
     let key = args.at(1);
-    if access.find_mut(key).is_none() {
-        let series = Series::new(Given::parse(args, command)?.options());
-        access.put(key, series.into_value(), None)?;
+    if access.find_mut(key).is_some() {
+        return Ok(false);
     }
-    let (entry, _) = access.find_or_insert(key, || Value::Series(Series::default()))?;
-    entry.into_mut().collection_mut().and_then(Series::of_mut).ok_or(not_a_series)
+    create::make(access, key, Given::parse(args, command)?, true)
+}
+
+/// The series at a key, to change.
+fn series_of<'a>(access: &'a mut Access<'_>, key: &[u8], not_a_series: Error) -> Outcome<&'a mut Series> {
+    let entry = access.find_mut(key).and_then(|entry| entry.collection_mut());
+    entry.and_then(Series::of_mut).ok_or(not_a_series)
+}
+
+/// Whether a sample may meet another one whose policy is that of settings, and so has to be logged with it.
+fn needs_policy(series: &Series, sample: Sample, settings: &SeriesSettings) -> bool {
+    settings.policy != DuplicatePolicy::Block
+        && series.options().policy.is_none()
+        && series.last().is_some_and(|last| sample.time <= last.time)
+}
+
+/// Logs a sample with its time, and the policy if that is not the series' own.
+fn log_added(access: &mut Access<'_>, args: Args<'_>, time: u64, policy: Option<DuplicatePolicy>) {
+    let time = time.to_string();
+    let mut words: Vec<&[u8]> = args.iter().collect();
+    words[2] = time.as_bytes();
+    if let Some(policy) = policy {
+        words.splice(4..4, [&b"ON_DUPLICATE"[..], policy.name().as_bytes()]);
+    }
+    access.log_instead(&words);
 }
 
 pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -87,25 +115,28 @@ pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     let key = args.at(1);
     let sample = sample_of(access, args.at(2), args.at(3))?;
     // A new series has no duplicates, and the module does not look at the option then.
-    let is_there = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?.is_some();
-    let on_duplicate = if is_there { policy(args, "ON_DUPLICATE")? } else { None };
+    let found = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?;
+    let (is_there, has_links) = (found.is_some(), found.is_some_and(|series| series.has_links()));
+    let on_duplicate = if is_there && args.len() > 4 { policy(args, "ON_DUPLICATE")? } else { None };
     let mut changes = Vec::new();
-    if is_there {
+    if has_links {
         compaction::forget_lost(access, key);
     }
-    let series = series_or_new(access, args, "ts.add", NOT_A_SERIES)?;
-    let added = add_to(series, sample, on_duplicate, &mut changes);
+    let settings = settings(access);
+    let is_made = !is_there && make_if_absent(access, args, "ts.add")?;
+    let series = series_of(access, key, NOT_A_SERIES)?;
+    let policy = on_duplicate.or(series.options().policy).unwrap_or(settings.policy);
+    let is_default = on_duplicate.is_none() && needs_policy(series, sample, settings);
+    let added = add_to(series, sample, policy, &mut changes);
     compaction::carry_out(access, changes);
     access.event(EventClass::MODULE, "ts.add", key);
     match added? {
         Added::At(time) => {
             reply.integer(time.cast_signed());
             access.changed(key);
-            if args.at(2) == b"*" {
-                let time = time.to_string();
-                let mut words: Vec<&[u8]> = args.iter().collect();
-                words[2] = time.as_bytes();
-                access.log_instead(&words);
+            access.signal(key);
+            if args.at(2) == b"*" || is_made || is_default {
+                log_added(access, args, time, is_default.then_some(policy));
             }
         }
         Added::Ignored(time) => {
@@ -122,34 +153,53 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     let count = (args.len() - 1) / 3;
     reply.array(count);
-    let (mut done, mut differs) = (Vec::with_capacity(count), false);
-    for index in 0..count {
-        let at = 1 + 3 * index;
-        let key = args.at(at);
-        match add_one(access, key, args.at(at + 1), args.at(at + 2)) {
-            Ok(Added::At(time)) => {
-                reply.integer(time.cast_signed());
-                differs |= args.at(at + 1) == b"*";
-                done.push((at, time));
-                access.changed(key);
+    let (mut done, mut differs, mut policies) = (Vec::with_capacity(count), false, false);
+    let mut start = 0;
+    while start < count {
+        let key = args.at(1 + 3 * start);
+        // Samples of one series in a row are added together.
+        let run = (start..count).take_while(|index| args.at(1 + 3 * index) == key).count();
+        compaction::forget_lost(access, key);
+        let mut results = Vec::with_capacity(run);
+        add_run(access, args, start..start + run, &mut results);
+        let before = done.len();
+        for (index, (added, policy)) in (start..).zip(results) {
+            let at = 1 + 3 * index;
+            match added {
+                Ok(Added::At(time)) => {
+                    reply.integer(time.cast_signed());
+                    policies |= policy.is_some();
+                    differs |= args.at(at + 1) == b"*";
+                    done.push((at, time, policy));
+                }
+                Ok(Added::Ignored(time)) => {
+                    reply.integer(time.cast_signed());
+                    differs = true;
+                }
+                Err(error) => {
+                    reply.error_bytes(error.bytes());
+                    differs = true;
+                }
             }
-            Ok(Added::Ignored(time)) => {
-                reply.integer(time.cast_signed());
-                differs = true;
-            }
-            Err(error) => {
-                reply.error_bytes(error.bytes());
-                differs = true;
-            }
+            access.event(EventClass::MODULE, "ts.add", key);
         }
-        access.event(EventClass::MODULE, "ts.add", key);
+        if done.len() > before {
+            access.changed_by(key, (done.len() - before) as u64);
+            access.signal(key);
+        }
+        start += run;
     }
     if done.is_empty() {
         access.log_nothing();
+    } else if policies && access.logs() {
+        for (at, time, policy) in done {
+            let words = [b"TS.ADD", args.at(at), args.at(at + 1), args.at(at + 2)];
+            log_added(access, OwnedArgs::from_slices(&words).as_args(), time, policy);
+        }
     } else if differs && access.logs() {
-        let times: Vec<String> = done.iter().map(|(_, time)| time.to_string()).collect();
+        let times: Vec<String> = done.iter().map(|(_, time, _)| time.to_string()).collect();
         let mut words = vec![args.at(0)];
-        for (&(at, _), time) in done.iter().zip(&times) {
+        for (&(at, ..), time) in done.iter().zip(&times) {
             words.extend([args.at(at), time.as_bytes(), args.at(at + 2)]);
         }
         access.log_instead(&words);
@@ -157,15 +207,43 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     Ok(())
 }
 
-fn add_one(access: &mut Access<'_>, key: &[u8], time: &[u8], value: &[u8]) -> Outcome<Added> {
-    let sample = sample_of(access, time, value)?;
-    compaction::forget_lost(access, key);
-    let entry = access.find_mut(key).and_then(|entry| entry.collection_mut());
-    let series = entry.and_then(Series::of_mut).ok_or(NOT_A_SERIES)?;
+/// What became of a sample, and the policy if that of settings may have decided.
+type AddedBy = (Outcome<Added>, Option<DuplicatePolicy>);
+
+/// Adds a run of samples of one series among the arguments of TS.MADD.
+fn add_run(access: &mut Access<'_>, args: Args<'_>, run: std::ops::Range<usize>, results: &mut Vec<AddedBy>) {
+    let key = args.at(1 + 3 * run.start);
+    let sample_at = |index: usize| sample_of(access, args.at(2 + 3 * index), args.at(3 + 3 * index));
+    let samples: Vec<Outcome<Sample>> = run.map(sample_at).collect();
+    let settings = settings(access);
     let mut changes = Vec::new();
-    let added = add_to(series, sample, None, &mut changes);
-    compaction::carry_out(access, changes);
-    added
+    let mut rest = samples.into_iter();
+    while let Some(sample) = rest.next() {
+        let added = sample.and_then(|sample| Ok((sample, series_of(access, key, NOT_A_SERIES)?)));
+        let (mut sample, series) = match added {
+            Ok(found) => found,
+            Err(error) => {
+                results.push((Err(error), None));
+                continue;
+            }
+        };
+        loop {
+            let is_default = needs_policy(series, sample, settings);
+            let policy = series.options().policy.unwrap_or(settings.policy);
+            let added = add_to(series, sample, policy, &mut changes);
+            results.push((added, is_default.then_some(policy)));
+            // The next one is for the same series, if there is nothing to do for others first.
+            if !changes.is_empty() {
+                break;
+            }
+            match rest.as_slice().first() {
+                Some(&Ok(next)) => sample = next,
+                _ => break,
+            }
+            rest.next();
+        }
+        compaction::carry_out(access, std::mem::take(&mut changes));
+    }
 }
 
 pub(super) fn incrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -200,12 +278,16 @@ fn change_by(
         _ => u64::try_from(access.clock_ms()).unwrap_or_default(),
     };
     compaction::forget_lost(access, key);
-    let series = series_or_new(access, args, name, WRONG_TYPE)?;
+    let is_made = make_if_absent(access, args, name)?;
+    let series = series_of(access, key, WRONG_TYPE)?;
     let last = series.last().unwrap_or(Sample { time: 0, value: 0.0 });
     if time < last.time && !series.is_empty() {
         return Err(Error::fixed(
             "TSDB: timestamp must be equal to or higher than the maximum existing timestamp",
         ));
+    }
+    if last.value.is_nan() {
+        return Err(Error::fixed("ERR TSDB: the latest value is NaN"));
     }
     let sample = Sample { time, value: last.value + sign * change };
     if let Some(time) = is_ignored(series, sample, DuplicatePolicy::Last) {
@@ -219,7 +301,8 @@ fn change_by(
     compaction::carry_out(access, changes);
     reply.integer(time.cast_signed());
     access.modified(key, EventClass::MODULE, name);
-    if given.is_none_or(|word| word == b"*") {
+    access.signal(key);
+    if is_made || given.is_none_or(|word| word == b"*") {
         let time = time.to_string();
         let mut words: Vec<&[u8]> = args.iter().collect();
         match place {

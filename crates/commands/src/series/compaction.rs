@@ -6,9 +6,8 @@
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ValueType;
-use mantissa_store::series::{Change, DuplicatePolicy, Rule, Sample, Series, Update};
+use mantissa_store::series::{Aggregation, Change, DuplicatePolicy, Rule, Sample, Series, Update};
 
-use super::range::aggregation;
 use super::{NO_KEY, add, series_mut, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -104,12 +103,13 @@ pub(super) fn carry_out(access: &mut Access<'_>, changes: Vec<Change>) {
         // A destination may refuse a sample, because it keeps none of that age.
         match update {
             Update::Close(sample) => {
-                drop(add::add_to(series, sample, Some(DuplicatePolicy::Last), &mut Vec::new()))
+                drop(add::add_to(series, sample, DuplicatePolicy::Last, &mut Vec::new()))
             }
             Update::Replace(sample) => _ = series.add(sample, DuplicatePolicy::Last),
             Update::Remove(from, to) => _ = series.remove(from, to),
         }
         access.changed_by(&destination, 0);
+        access.signal(&destination);
         if matches!(update, Update::Close(_)) {
             access.event(EventClass::MODULE, "ts.add:dest", &destination);
         }
@@ -127,7 +127,7 @@ pub(super) fn create_rule(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
         return Err(Error::fixed(NOT_PARSED));
     };
     let duration = parse::integer_or(duration, NOT_PARSED)?;
-    let aggregation = aggregation(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
+    let aggregation = Aggregation::of_name(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
     if duration <= 0 {
         return Err(Error::fixed("ERR TSDB: bucketDuration must be greater than zero"));
     }

@@ -1,5 +1,7 @@
 //! Finding series by their labels.
 
+use std::collections::BTreeMap;
+
 use mantissa_store::series::Label;
 use mantissa_store::{Series, ValueRef};
 
@@ -105,6 +107,28 @@ impl<'a> Filter<'a> {
         found.dedup_by(|one, other| one.0 == other.0);
         found
     }
+}
+
+/// All series that have labels, in the order of their keys. Shards are visited one at a time.
+pub(super) fn all(access: &mut Access<'_>) -> Vec<(Box<[u8]>, Series)> {
+    let (database, now_ms) = (access.database(), access.now_ms());
+    let keyspace = access.keyspace();
+    let mut found: BTreeMap<Box<[u8]>, Series> = BTreeMap::new();
+    for index in 0..access.shard_count() {
+        access.visit_shard(index, |shard| {
+            let database = &shard.databases[database];
+            for key in database.labels().all_keys() {
+                let entry = database.get(keyspace.hash(key), key);
+                let entry = entry.filter(|entry| !entry.has_expired(now_ms));
+                if let Some(ValueRef::Series(series)) = entry.map(|entry| entry.value())
+                    && !found.contains_key(key)
+                {
+                    found.insert(key.into(), series.clone());
+                }
+            }
+        });
+    }
+    found.into_iter().collect()
 }
 
 #[cfg(test)]

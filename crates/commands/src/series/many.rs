@@ -1,14 +1,14 @@
 //! Commands on all series that have certain labels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mantissa_protocol::{Args, Reply};
+use mantissa_protocol::{Args, Deferred, Reply};
 use mantissa_store::Series;
 use mantissa_store::series::{Aggregation, Aggregator, Label, Sample};
 
 use super::filter::Filter;
-use super::range::{Query, aggregation};
-use super::{compaction, place_of, write_labels, write_sample};
+use super::range::Query;
+use super::{compaction, parallel, place_of, write_labels, write_sample};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -26,7 +26,7 @@ enum Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn parse(args: Args<'a>) -> Outcome<Self> {
-        const ENDS: [&str; 8] = [
+        const ENDS: [&str; 9] = [
             "FILTER",
             "COUNT",
             "AGGREGATION",
@@ -35,6 +35,7 @@ impl<'a> Shown<'a> {
             "FILTER_BY_VALUE",
             "WITHLABELS",
             "GROUPBY",
+            "EXCLUDEEMPTY",
         ];
         let shows_all = place_of(args, "WITHLABELS").is_some();
         let Some(place) = place_of(args, "SELECTED_LABELS") else {
@@ -86,12 +87,27 @@ fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>) -> Found {
     found
 }
 
+/// The series that the words after FILTER, which come last, admit.
+pub(super) fn found(access: &mut Access<'_>, args: Args<'_>) -> Outcome<Vec<(Box<[u8]>, Series)>> {
+    let filter = filter(args, args.len())?;
+    Ok(find(access, args, &filter))
+}
+
 /// Begins a list with a key for each element.
 fn begin(reply: &mut Reply, len: usize) {
     if reply.is_resp3() {
         reply.map(len);
     } else {
         reply.array(len);
+    }
+}
+
+/// Sets the length of such a list that was begun without knowing it.
+fn finish(reply: &mut Reply, list: Deferred, len: usize) {
+    if reply.is_resp3() {
+        reply.finish_map(list, len);
+    } else {
+        reply.finish_array(list, len);
     }
 }
 
@@ -113,6 +129,32 @@ pub(super) fn queryindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     let found = Filter::parse(args.iter().skip(1))?.find(access);
     reply.set(found.len());
     found.iter().for_each(|(key, _)| reply.bulk(key));
+    Ok(())
+}
+
+pub(super) fn querylabels(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let wanted = match args.at(1) {
+        word if parse::is(word, "LABELS") => None,
+        word if parse::is(word, "VALUES") => Some(args.get(2).ok_or(Error::arity("ts.querylabels"))?),
+        _ => return Err(Error::fixed("ERR TSDB: expected LABELS or VALUES")),
+    };
+    let rest = args.from(if wanted.is_none() { 2 } else { 3 });
+    let found = match rest.get(0) {
+        None => super::filter::all(access),
+        Some(word) if !parse::is(word, "FILTER") => return Err(Error::arity("ts.querylabels")),
+        Some(_) if rest.len() == 1 => {
+            return Err(Error::fixed("ERR TSDB: missing labels for filter argument"));
+        }
+        Some(_) => Filter::parse(rest.iter().skip(1))?.find(access),
+    };
+    access.note_found(found.iter().map(|(key, _)| key.clone()));
+    let labels = found.iter().flat_map(|(_, series)| &series.options().labels);
+    let texts: BTreeSet<&[u8]> = match wanted {
+        None => labels.map(|(name, _)| &**name).collect(),
+        Some(wanted) => labels.filter(|(name, _)| **name == *wanted).map(|(_, value)| &**value).collect(),
+    };
+    reply.set(texts.len());
+    texts.iter().for_each(|text| reply.bulk(text));
     Ok(())
 }
 
@@ -155,27 +197,67 @@ fn of_many(
     }
     let query = Query::parse(args, 1, is_reversed, command)?;
     let shown = Shown::parse(args)?;
-    let place = place_of(args, "GROUPBY");
-    let filter = filter(args, place.unwrap_or(args.len()))?;
-    let grouping = place.map(|place| Grouping::parse(args, place, command)).transpose()?;
+    let is_last = |word: &[u8]| parse::is(word, "EXCLUDEEMPTY");
+    let excludes_empty = is_last(args.at(args.len() - 1));
+    let options = args.range(0..args.len() - usize::from(excludes_empty));
+    let place = place_of(options, "GROUPBY");
+    let filter = filter(options, place.unwrap_or(options.len()))?;
+    let grouping = place.map(|place| Grouping::parse(options, place, command)).transpose()?;
+    if grouping.is_some() && query.width() > 1 {
+        return Err(Error::fixed("ERR TSDB: GROUPBY takes one aggregator only"));
+    }
     let found = find(access, args, &filter);
     if let Some(grouping) = grouping {
-        return grouping.write(&found, query, &shown, reply);
+        return grouping.write(&found, query, (&shown, excludes_empty), reply);
     }
-    begin(reply, found.len());
-    for (key, series) in &found {
+    let list = reply.defer();
+    let how = (&shown, excludes_empty);
+    let runs = parallel::runs(&found, |(_, series)| query.samples(series));
+    let mut count = 0;
+    if runs.len() < 2 {
+        count = write_run(&found, &query, how, reply)?;
+    } else {
+        let empty = reply.part();
+        let made = parallel::of_each(&runs, |run| {
+            let mut part = empty.part();
+            write_run(run, &query, how, &mut part).map(|count| (part, count))
+        });
+        for run in made {
+            let (part, of_run) = run?;
+            reply.append(&part);
+            count += of_run;
+        }
+    }
+    finish(reply, list, count);
+    Ok(())
+}
+
+/// Writes series with their samples, and returns how many were written.
+fn write_run(
+    run: &[One],
+    query: &Query,
+    (shown, excludes_empty): (&Shown<'_>, bool),
+    reply: &mut Reply,
+) -> Outcome<usize> {
+    let mut count = 0;
+    for (key, series) in run {
+        let start = reply.len();
         begin_element(reply, key, if reply.is_resp3() { 3 } else { 2 });
         shown.write(&series.options().labels, reply);
         if reply.is_resp3() {
             reply.map(1);
             reply.bulk(b"aggregators");
-            let name = query.aggregation().map(Aggregation::name);
-            reply.array(name.iter().count());
-            name.iter().for_each(|name| reply.bulk(name.as_bytes()));
+            let names = query.aggregations().iter().map(|aggregation| aggregation.name());
+            reply.array(names.len());
+            names.for_each(|name| reply.bulk(name.as_bytes()));
         }
-        query.write(series, reply)?;
+        if query.write(series, reply)? == 0 && excludes_empty {
+            reply.truncate(start);
+        } else {
+            count += 1;
+        }
     }
-    Ok(())
+    Ok(count)
 }
 
 /// GROUPBY: one series of all that have the same value of a label.
@@ -190,13 +272,19 @@ impl<'a> Grouping<'a> {
         if place + 4 != args.len() || !parse::is(args.at(place + 2), "REDUCE") {
             return Err(Error::arity(command));
         }
-        let reducer = aggregation(args.at(place + 3))
+        let reducer = Aggregation::of_name(args.at(place + 3))
             .filter(|reducer| !matches!(reducer, Aggregation::Twa | Aggregation::First | Aggregation::Last));
         let reducer = reducer.ok_or(Error::fixed("ERR TSDB: Invalid reducer type"))?;
         Ok(Grouping { label: args.at(place + 1), reducer })
     }
 
-    fn write(&self, found: &Found, query: Query, shown: &Shown<'_>, reply: &mut Reply) -> Outcome {
+    fn write(
+        &self,
+        found: &Found,
+        query: Query,
+        (shown, excludes_empty): (&Shown<'_>, bool),
+        reply: &mut Reply,
+    ) -> Outcome {
         let (query, count) = query.unbounded();
         let mut groups: BTreeMap<&[u8], Vec<&One>> = BTreeMap::new();
         for one in found {
@@ -205,13 +293,18 @@ impl<'a> Grouping<'a> {
                 groups.entry(value).or_default().push(one);
             }
         }
-        begin(reply, groups.len());
+        let list = reply.defer();
+        let mut written = 0;
         for (value, members) in groups {
-            self.write_group(value, &members, shown, reply);
             let mut sums: BTreeMap<u64, Aggregator> = BTreeMap::new();
-            for (_, series) in members {
-                query.run(series, &mut |sample| sums.entry(sample.time).or_default().add(sample.value))?;
+            for (_, series) in &members {
+                query.run(series, &mut |time, values| sums.entry(time).or_default().add(values[0]))?;
             }
+            if sums.is_empty() && excludes_empty {
+                continue;
+            }
+            written += 1;
+            self.write_group(value, &members, shown, reply);
             reply.array(sums.len().min(count));
             let mut write = |(&time, sum): (&u64, &Aggregator)| {
                 write_sample(reply, Sample { time, value: sum.value(self.reducer) });
@@ -222,6 +315,7 @@ impl<'a> Grouping<'a> {
                 sums.iter().take(count).for_each(&mut write);
             }
         }
+        finish(reply, list, written);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use mantissa_store::series::{CHUNK_BYTES, DuplicatePolicy, Label, Options};
 use super::place_of;
 use crate::error::{Error, Outcome};
 use crate::parse;
+use crate::series_settings::SeriesSettings;
 
 /// Options that are given; the others stay.
 #[derive(Default)]
@@ -31,8 +32,8 @@ impl Given {
     }
 
     /// The options of a new series.
-    pub(super) fn options(self) -> Options {
-        let mut options = Options::default();
+    pub(super) fn options(self, settings: &SeriesSettings) -> Options {
+        let mut options = settings.options();
         self.change(&mut options);
         options
     }

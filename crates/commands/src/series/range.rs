@@ -3,8 +3,8 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::{Aggregation, Buckets, Sample, Series};
 
-use super::text::value_of;
-use super::{compaction, place_of, series, time_of, write_sample};
+use super::text::{Rows, value_of};
+use super::{compaction, place_of, series, time_of, write_row};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -16,13 +16,17 @@ const BUCKETS_MAX: usize = 1 << 24;
 
 /// The time that stands for a bucket.
 #[derive(Clone, Copy)]
-enum BucketTime {
+pub(super) enum BucketTime {
     Start,
     Mid,
     End,
 }
 
+/// Values of one bucket that may be asked for.
+const AGGREGATIONS_MAX: usize = 64;
+
 /// What is asked of a series.
+#[derive(Clone)]
 pub(super) struct Query {
     from: u64,
     to: u64,
@@ -50,9 +54,24 @@ pub(super) fn bounds(args: Args<'_>, at: usize) -> Outcome<(u64, u64)> {
 impl Query {
     /// That of a command of this name, whose two times are at a place among its arguments.
     pub(super) fn parse(args: Args<'_>, at: usize, is_reversed: bool, command: &str) -> Outcome<Query> {
+        let mut all = Self::parse_all(args, at, is_reversed, (command, 1))?;
+        Ok(all.swap_remove(0))
+    }
+
+    /// Those of so many series, each of which has an aggregation of its own.
+    pub(super) fn parse_all(
+        args: Args<'_>,
+        at: usize,
+        is_reversed: bool,
+        (command, series): (&str, usize),
+    ) -> Outcome<Vec<Query>> {
         let (from, to) = bounds(args, at)?;
-        let count = count(args)?;
-        let mut buckets = buckets(args, is_reversed, command)?;
+        let count = count(args, series)?;
+        let aggregations = Aggregations::parse(args, series)?;
+        let mut buckets = match &aggregations {
+            Some(aggregations) => Some(aggregations.buckets(args, is_reversed, command)?),
+            None => None,
+        };
         let values = values(args)?;
         let times = times(args)?;
         if let Some(place) = place_of(args, "ALIGN") {
@@ -61,12 +80,36 @@ impl Query {
             };
             buckets.align = align(args, place, at, (from, to))?;
         }
-        Ok(Query { from, to, count, buckets, times, values, is_reversed })
+        let query = Query { from, to, count, buckets, times, values, is_reversed };
+        let Some(aggregations) = aggregations else { return Ok(vec![query; series]) };
+        let of = |list: Box<[Aggregation]>| {
+            let mut query = query.clone();
+            if let Some((buckets, _)) = &mut query.buckets {
+                buckets.aggregations = list;
+            }
+            query
+        };
+        Ok(aggregations.lists.into_iter().map(of).collect())
     }
 
-    /// The aggregation, if there is one.
-    pub(super) fn aggregation(&self) -> Option<Aggregation> {
-        self.buckets.map(|(buckets, _)| buckets.aggregation)
+    /// The aggregations, none where samples are asked for as they are.
+    pub(super) fn aggregations(&self) -> &[Aggregation] {
+        self.buckets.as_ref().map_or(&[], |(buckets, _)| &buckets.aggregations)
+    }
+
+    /// Values of a row.
+    pub(super) fn width(&self) -> usize {
+        self.aggregations().len().max(1)
+    }
+
+    /// The most rows that are wanted.
+    pub(super) fn row_count(&self) -> usize {
+        self.count
+    }
+
+    /// About how many samples of a series are read. Costs the logarithm of its chunks.
+    pub(super) fn samples(&self, series: &Series) -> u64 {
+        series.samples_about(self.from, self.to).min(self.count as u64)
     }
 
     /// The same without its bound on samples, and that bound.
@@ -80,12 +123,12 @@ impl Query {
         self.is_reversed
     }
 
-    /// Calls `emit` with the samples or buckets of a series.
+    /// Calls `emit` with the rows of a series: a time, and the value of a sample or those of a bucket.
     ///
     /// # Errors
     ///
     /// If there are too many buckets.
-    pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(Sample)) -> Outcome {
+    pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome {
         let mut from = self.from.max(series.oldest_kept());
         let mut to = self.to;
         if let Some(times) = &self.times {
@@ -101,16 +144,16 @@ impl Query {
         };
         let is_filtered = self.times.is_some() || self.values.is_some();
         let mut left = self.count;
-        if let Some((buckets, time)) = self.buckets {
+        if let Some((buckets, time)) = &self.buckets {
             let wants: Option<&dyn Fn(&Sample) -> bool> = if is_filtered { Some(&wants) } else { None };
             let mut filled = 0;
-            buckets.of(series, (from, to), wants, &mut |start, value| {
+            buckets.of(series, (from, to), wants, &mut |start, values| {
                 filled += 1;
                 if left == 0 || filled > BUCKETS_MAX {
                     return false;
                 }
                 left -= 1;
-                emit(Sample { time: time.of(start, buckets.duration), value });
+                emit(time.of(start, buckets.duration), values);
                 left > 0
             });
             let error = Error::fixed("ERR TSDB: too many buckets");
@@ -118,7 +161,7 @@ impl Query {
         }
         let mut take = |sample: &Sample| {
             if !is_filtered || wants(sample) {
-                emit(*sample);
+                emit(sample.time, &[sample.value]);
                 left -= 1;
             }
             left > 0
@@ -131,20 +174,35 @@ impl Query {
         Ok(())
     }
 
-    /// Writes the samples or buckets of a series.
-    pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome {
+    /// Writes the samples or buckets of a series, and returns how many there were.
+    pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome<usize> {
         let list = reply.defer();
-        let mut count = 0;
-        self.run(series, &mut |sample| {
-            write_sample(reply, sample);
+        let (mut count, mut rows) = (0, Rows::new());
+        self.run(series, &mut |time, values| {
+            match values {
+                [value] => rows.write(reply, Sample { time, value: *value }),
+                _ => write_row(reply, time, values),
+            }
             count += 1;
         })?;
         reply.finish_array(list, count);
-        Ok(())
+        Ok(count)
     }
 }
 
 impl BucketTime {
+    fn parse(word: &[u8]) -> Outcome<Self> {
+        Ok(match word {
+            b"-" => BucketTime::Start,
+            b"+" => BucketTime::End,
+            b"~" => BucketTime::Mid,
+            word if parse::is(word, "start") => BucketTime::Start,
+            word if parse::is(word, "end") => BucketTime::End,
+            word if parse::is(word, "mid") => BucketTime::Mid,
+            _ => return Err(Error::fixed("ERR TSDB: unknown BUCKETTIMESTAMP parameter")),
+        })
+    }
+
     fn of(self, start: i64, duration: i64) -> u64 {
         let start = start.max(0).cast_unsigned();
         match self {
@@ -155,12 +213,13 @@ impl BucketTime {
     }
 }
 
-/// The most samples or buckets that are wanted. The name of an aggregation is not taken for the option.
-fn count(args: Args<'_>) -> Outcome<usize> {
+/// The most samples or buckets that are wanted. The name of an aggregation, of which there are as many as
+/// series, is not taken for the option.
+fn count(args: Args<'_>, series: usize) -> Outcome<usize> {
     let is_option = |&at: &usize| {
-        let before = args.at(at - 1);
-        let is_name = parse::is(before, "AGGREGATION") || parse::is(before, "REDUCE");
-        parse::is(args.at(at), "COUNT") && !is_name
+        let mut before = (at.saturating_sub(series)..at).map(|before| args.at(before));
+        let is_name = before.any(|word| parse::is(word, "AGGREGATION"));
+        parse::is(args.at(at), "COUNT") && !is_name && !parse::is(args.at(at - 1), "REDUCE")
     };
     let Some(place) = (1..args.len()).find(is_option) else { return Ok(usize::MAX) };
     let word = args.get(place + 1).ok_or(Error::fixed("ERR TSDB: COUNT argument is missing"))?;
@@ -169,47 +228,66 @@ fn count(args: Args<'_>) -> Outcome<usize> {
     count.ok_or(Error::fixed("ERR TSDB: Invalid COUNT value"))
 }
 
-/// The aggregation of this name.
-pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
-    Aggregation::ALL.iter().find(|(_, name)| parse::is(word, name)).map(|row| row.0)
+/// What AGGREGATION says: for each series a list of aggregations, and the length of buckets.
+struct Aggregations {
+    /// The place of the length among the arguments.
+    place: usize,
+    lists: Vec<Box<[Aggregation]>>,
+    duration: i64,
 }
 
-fn buckets(args: Args<'_>, is_reversed: bool, command: &str) -> Outcome<Option<(Buckets, BucketTime)>> {
-    let Some(place) = place_of(args, "AGGREGATION") else { return Ok(None) };
-    let error = "ERR TSDB: Couldn't parse AGGREGATION";
-    let name = args.get(place + 1).ok_or(Error::fixed(error))?;
-    let Some(duration) = args.get(place + 2) else { return Err(Error::fixed(error)) };
-    let duration = parse::integer_or(duration, error)?;
-    let aggregation = aggregation(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
-    if duration <= 0 {
-        return Err(Error::fixed("ERR TSDB: bucketDuration must be greater than zero"));
+impl Aggregations {
+    fn parse(args: Args<'_>, series: usize) -> Outcome<Option<Self>> {
+        const NOT_PARSED: &str = "ERR TSDB: Couldn't parse AGGREGATION";
+        let Some(keyword) = place_of(args, "AGGREGATION") else { return Ok(None) };
+        let place = keyword + 1 + series;
+        let Some(duration) = args.get(place) else { return Err(Error::fixed(NOT_PARSED)) };
+        let names = args.range(keyword + 1..place);
+        let miscounted = Error::fixed("ERR TSDB: the number of aggregators must be equal to numkeys");
+        if series > 1 && names.iter().skip(1).any(|name| mantissa_number::parse_i64(name).is_some()) {
+            return Err(miscounted);
+        }
+        let duration = match parse::integer_or(duration, NOT_PARSED) {
+            Err(_) if series > 1 && list_of(duration).is_some() => return Err(miscounted),
+            duration => duration?,
+        };
+        let lists = names.iter().map(list_of).collect::<Option<Vec<_>>>();
+        let lists = lists.ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
+        if duration <= 0 {
+            return Err(Error::fixed("ERR TSDB: bucketDuration must be greater than zero"));
+        }
+        Ok(Some(Aggregations { place, lists, duration }))
     }
-    let empty = place_of(args, "EMPTY");
-    if empty.is_some_and(|at| at != place + 3 && at != place + 5) {
-        return Err(Error::fixed(
-            "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag",
-        ));
-    }
-    let mut time = BucketTime::Start;
-    if let Some(at) = place_of(args, "BUCKETTIMESTAMP") {
-        if at != place + 3 && at != place + 4 {
+
+    /// The buckets of the first series, and the time that stands for one.
+    fn buckets(&self, args: Args<'_>, is_reversed: bool, command: &str) -> Outcome<(Buckets, BucketTime)> {
+        let place = self.place;
+        let empty = place_of(args, "EMPTY");
+        if empty.is_some_and(|at| at != place + 1 && at != place + 3) {
             return Err(Error::fixed(
-                "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag",
+                "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag",
             ));
         }
-        let word = args.get(at + 1).ok_or(Error::arity(command))?;
-        time = match word {
-            b"-" => BucketTime::Start,
-            b"+" => BucketTime::End,
-            b"~" => BucketTime::Mid,
-            word if parse::is(word, "start") => BucketTime::Start,
-            word if parse::is(word, "end") => BucketTime::End,
-            word if parse::is(word, "mid") => BucketTime::Mid,
-            _ => return Err(Error::fixed("ERR TSDB: unknown BUCKETTIMESTAMP parameter")),
-        };
+        let mut time = BucketTime::Start;
+        if let Some(at) = place_of(args, "BUCKETTIMESTAMP") {
+            if at != place + 1 && at != place + 2 {
+                return Err(Error::fixed(
+                    "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag",
+                ));
+            }
+            time = BucketTime::parse(args.get(at + 1).ok_or(Error::arity(command))?)?;
+        }
+        let (aggregations, duration, with_empty) = (self.lists[0].clone(), self.duration, empty.is_some());
+        Ok((Buckets { aggregations, duration, align: 0, with_empty, is_reversed }, time))
     }
-    let with_empty = empty.is_some();
-    Ok(Some((Buckets { aggregation, duration, align: 0, with_empty, is_reversed }, time)))
+}
+
+/// Aggregations whose names are separated by commas.
+fn list_of(word: &[u8]) -> Option<Box<[Aggregation]>> {
+    let list = word.split(|&byte| byte == b',').map(Aggregation::of_name);
+    list.take(AGGREGATIONS_MAX + 1)
+        .collect::<Option<Box<[_]>>>()
+        .filter(|list| list.len() <= AGGREGATIONS_MAX)
 }
 
 fn values(args: Args<'_>) -> Outcome<Option<(f64, f64)>> {
@@ -274,7 +352,9 @@ fn of_key(
     let series = series(access, key)?;
     let query = Query::parse(args, 2, is_reversed, command)?;
     if place_of(args, "LATEST").is_some() && series.source().is_some() {
-        return query.write(&compaction::with_open_bucket(access, key, series), reply);
+        query.write(&compaction::with_open_bucket(access, key, series), reply)?;
+    } else {
+        query.write(series, reply)?;
     }
-    query.write(series, reply)
+    Ok(())
 }

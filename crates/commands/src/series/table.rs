@@ -1,13 +1,16 @@
 //! The registration table of time series.
 
 use super::add::{add, decrby, incrby, madd};
+use super::arrow;
 use super::compaction::{create_rule, delete_rule};
 use super::create::{alter, create};
 use super::info::info;
-use super::many::{mget, mrange, mrevrange, queryindex};
+use super::many::{mget, mrange, mrevrange, queryindex, querylabels};
+use super::pivot::{nrange, nrevrange};
 use super::range::{range, revrange};
+use super::read::read;
 use super::{del, get};
-use crate::module_rows::{CHANGED_KEY, CHANGES, READ, READ_KEY, SHRINK, WRITE};
+use crate::module_rows::{CHANGED_KEY, CHANGES, READ, READ_KEY, READS, SHRINK, WRITE};
 use crate::spec::{Categories, Flags, Group, KeySpec, Locks, Traits};
 use crate::{DataHandler, DataSpec};
 
@@ -27,12 +30,36 @@ const fn writes(name: &'static str, handler: DataHandler, flags: Flags) -> DataS
         .traits(Traits::FOLLOWS_LINKS)
 }
 
+/// A command that changes a series, and makes it if need be.
+const fn makes(name: &'static str, handler: DataHandler) -> DataSpec {
+    writes(name, handler, WRITE).traits(Traits::FOLLOWS_LINKS.or(Traits::COMPACTS))
+}
+
 /// A command that reads the series that it finds by their labels.
 const fn finds(name: &'static str, handler: DataHandler) -> DataSpec {
     DataSpec::new(name, -1, handler, READ)
         .categories(Categories::TIMESERIES)
         .traits(Traits::READS_BY_LABEL)
         .locks(Locks::Sweep)
+}
+
+/// A command that reads series whose number and keys come first.
+const fn pivots(name: &'static str, handler: DataHandler) -> DataSpec {
+    const KEYS: &[KeySpec] = &[KeySpec::counted(1, READS)];
+    DataSpec::new(name, -5, handler, READ.or(Flags::MOVABLE_KEYS))
+        .categories(Categories::TIMESERIES)
+        .keys(KEYS)
+        .traits(Traits::FOLLOWS_LINKS)
+}
+
+/// The times and the options of TS.RANGE.
+macro_rules! range_arguments {
+    () => {
+        "fromtimestamp:string totimestamp:string latest:pure-token@LATEST? \
+         timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
+         count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
+         bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)?"
+    };
 }
 
 /// The registration table.
@@ -57,7 +84,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              ignore:block(max-time-difference:integer max-value-difference:double)@IGNORE? \
              labels:block(label:string value:string)@LABELS?*",
         ),
-    writes("ts.add", add, WRITE)
+    makes("ts.add", add)
         .docs(
             Group::Module,
             "1.0.0",
@@ -84,14 +111,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "Adds samples to one or more time series.",
         )
         .arguments("sample:block(key:key#0 timestamp:string value:double)*"),
-    writes("ts.incrby", incrby, WRITE)
+    makes("ts.incrby", incrby)
         .docs(Group::Module, "1.0.0", "O(1)", "Adds to the latest value of a time series, as a new sample.")
         .arguments(
             "key:key#0 value:double timestamp:string@TIMESTAMP? retention:integer@RETENTION? \
              uncompressed:pure-token@UNCOMPRESSED? size:integer@CHUNK_SIZE? \
              labels:block(label:string value:string)@LABELS?*",
         ),
-    writes("ts.decrby", decrby, WRITE)
+    makes("ts.decrby", decrby)
         .docs(
             Group::Module,
             "1.0.0",
@@ -179,19 +206,82 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "Returns the keys of the series that have certain labels.",
         )
         .arguments("filterexpr:string*"),
+    DataSpec::new("ts.querylabels", -2, querylabels, READ)
+        .categories(Categories::TIMESERIES)
+        .traits(Traits::READS_BY_LABEL)
+        .locks(Locks::Sweep)
+        .docs(
+            Group::Module,
+            "8.10.0",
+            "O(N) for N series with the labels, or all of them",
+            "Returns the names of labels, or the values of one, of the series that have certain labels.",
+        )
+        .arguments("subtype:oneof(labels:pure-token@LABELS values:string@VALUES) filterexpr:string@FILTER?*"),
+    pivots("ts.nrange", nrange)
+        .docs(
+            Group::Module,
+            "8.10.0",
+            "O(N*M) for N samples of each of M series",
+            "Returns samples, or values of buckets of them, of several series side by side.",
+        )
+        .arguments(PIVOT_ARGUMENTS),
+    pivots("ts.nrevrange", nrevrange)
+        .docs(
+            Group::Module,
+            "8.10.0",
+            "O(N*M) for N samples of each of M series",
+            "Returns samples, or values of buckets of them, of several series in rows, the latest first.",
+        )
+        .arguments(PIVOT_ARGUMENTS),
+    pivots("mantissa.ts.arrow", arrow::of_keys)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N*M) for N times of M series",
+            "Returns samples, or values of buckets, of several series as a table in Arrow's IPC format.",
+        )
+        .arguments(concat!("numkeys:integer key:key#0* ", range_arguments!())),
+    DataSpec::new("mantissa.ts.marrow", -5, arrow::of_labels, READ)
+        .categories(Categories::TIMESERIES)
+        .traits(Traits::READS_BY_LABEL)
+        .locks(Locks::Sweep)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N*M) for N times of M series with the labels",
+            "Returns a table in Arrow's IPC format of the series that have certain labels.",
+        )
+        .arguments(concat!(range_arguments!(), " filterexpr:string@FILTER*")),
+    DataSpec::new("ts.read", -3, read, READ.or(Flags::BLOCKING))
+        .categories(Categories::TIMESERIES)
+        .keys(READ_KEY)
+        .docs(
+            Group::Module,
+            "8.10.0",
+            "O(log(N)+M) for M samples returned of N",
+            "Returns samples from a time on, waiting for them if asked to.",
+        )
+        .arguments(
+            "key:key#0 timestamp:string block:block(milliseconds:integer min_count:integer)@BLOCK? \
+             max_count:integer@MAX_COUNT?",
+        ),
     reads("ts.info", info)
         .docs(Group::Module, "1.0.0", "O(1)", "Tells about a time series.")
         .arguments("key:key#0 debug:pure-token@DEBUG?"),
 ];
 
-const RANGE_ARGUMENTS: &str = "key:key#0 fromtimestamp:string totimestamp:string latest:pure-token@LATEST? \
-     timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
-     count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
-     bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)?";
+const PIVOT_ARGUMENTS: &str = "numkeys:integer key:key#0* fromtimestamp:string totimestamp:string \
+     latest:pure-token@LATEST? timestamp:integer@FILTER_BY_TS?* \
+     values:block(min:double max:double)@FILTER_BY_VALUE? count:integer@COUNT? \
+     aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION* bucketduration:integer \
+     buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)?";
+
+const RANGE_ARGUMENTS: &str = concat!("key:key#0 ", range_arguments!());
 
 const MANY_ARGUMENTS: &str = "fromtimestamp:string totimestamp:string latest:pure-token@LATEST? \
      timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
      labels:oneof(withlabels:pure-token@WITHLABELS selected_labels:string@SELECTED_LABELS*)? \
      count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
      bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)? \
-     filterexpr:string@FILTER* groupby:block(label:string@GROUPBY reducer:string@REDUCE)?";
+     filterexpr:string@FILTER* groupby:block(label:string@GROUPBY reducer:string@REDUCE)? \
+     excludeempty:pure-token@EXCLUDEEMPTY?";

@@ -2,6 +2,7 @@
 
 use mantissa_number::FloatText;
 use mantissa_protocol::Reply;
+use mantissa_store::series::Sample;
 
 /// The highest power of ten that is printed with zeros at its end.
 const PLAIN_EXPONENT_MAX: usize = 15;
@@ -11,11 +12,109 @@ pub(super) fn write_value(reply: &mut Reply, value: f64) {
     if reply.is_resp3() {
         return reply.double(value);
     }
-    // Between these the usual text is the same.
-    if (1.0..1e15).contains(&value.abs()) {
+    if PLAIN.contains(&value.abs()) {
         return reply.simple(mantissa_number::format_f64(&mut FloatText::default(), value));
     }
-    reply.simple(&text_of(value));
+    if value == 0.0 {
+        return reply.simple(if value.is_sign_negative() { "-0" } else { "0" });
+    }
+    match write_fraction(reply, value) {
+        Some(()) => {}
+        None => reply.simple(&text_of(value)),
+    }
+}
+
+/// Writes a value below 1 whose usual text has no exponent, such as 0.012, which the module prints as 1.2E-2.
+/// `None` if it is another one.
+fn write_fraction(reply: &mut Reply, value: f64) -> Option<()> {
+    const ROOM: usize = mantissa_number::FLOAT_TEXT_MAX + 8;
+    let mut buffer = FloatText::default();
+    let text = mantissa_number::format_f64(&mut buffer, value).as_bytes();
+    let (sign, text) = match text.strip_prefix(b"-") {
+        Some(rest) => (&b"-"[..], rest),
+        None => (&b""[..], text),
+    };
+    let decimals = text.strip_prefix(b"0.").filter(|text| text.iter().all(u8::is_ascii_digit))?;
+    let zeros = decimals.iter().take_while(|&&digit| digit == b'0').count();
+    let (first, others) = decimals[zeros..].split_first()?;
+    let (point, exponent) = (if others.is_empty() { &b""[..] } else { b"." }, zeros + 1);
+    let exponent = [b'0' + (exponent / 10) as u8, b'0' + (exponent % 10) as u8];
+    let exponent = if zeros + 1 < 10 { &exponent[1..] } else { &exponent };
+    let (mut row, mut len) = ([0; ROOM], 0);
+    for part in [b"+", sign, &[*first], point, others, b"E-", exponent, b"\r\n"] {
+        row.get_mut(len..len + part.len())?.copy_from_slice(part);
+        len += part.len();
+    }
+    reply.raw_start(&row, len);
+    Some(())
+}
+
+/// Writes samples one after the other. Times of ten seconds have the same first digits, which are kept.
+pub(super) struct Rows {
+    /// All digits of the latest time but the last ones, which `text` begins with.
+    head: u64,
+    head_end: usize,
+    /// A sample.
+    text: [u8; ROW_BYTES],
+}
+
+/// Digits at the end of a time that are written anew for each.
+const TAIL: u64 = 10_000;
+const ROW_START: &[u8; 5] = b"*2\r\n:";
+/// Of a time of 19 digits, and what printing a value may write to.
+const ROW_BYTES: usize = 72;
+const _: () = assert!(ROW_START.len() + 19 + 3 + mantissa_number::FLOAT_TEXT_MAX + 5 <= ROW_BYTES);
+/// Values whose text is the usual one.
+const PLAIN: std::ops::Range<f64> = 1.0..1e15;
+/// Values whose text has the exponent -1.
+const TENTHS: std::ops::Range<f64> = 0.1..1.0;
+
+impl Rows {
+    pub(super) fn new() -> Self {
+        let mut text = [0; ROW_BYTES];
+        text[..ROW_START.len()].copy_from_slice(ROW_START);
+        Rows { head: 0, head_end: 0, text }
+    }
+
+    /// Writes a time and its value.
+    #[inline]
+    pub(super) fn write(&mut self, reply: &mut Reply, sample: Sample) {
+        let (head, tail) = (sample.time / TAIL, sample.time % TAIL);
+        let is_plain = PLAIN.contains(&sample.value.abs());
+        let is_usual = (is_plain || TENTHS.contains(&sample.value)) && head > 0;
+        if reply.is_resp3() || !is_usual || i64::try_from(sample.time).is_err() {
+            return super::write_sample(reply, sample);
+        }
+        if head != self.head {
+            self.set_head(head);
+        }
+        let digit = |power: u64| b'0' + (tail / power % 10) as u8;
+        let end = [digit(1000), digit(100), digit(10), digit(1), b'\r', b'\n', b'+'];
+        let at = self.head_end + end.len();
+        self.text[self.head_end..at].copy_from_slice(&end);
+        let start = if is_plain { at } else { at - 1 };
+        let Some(value) = self.text[start..].first_chunk_mut() else { return };
+        let mut end = start + mantissa_number::print_f64(value, sample.value);
+        if !is_plain {
+            // Of 0.123, which was written from the plus on, +1.23E-1 is made, and of 0.1 +1E-1.
+            self.text[start] = b'+';
+            self.text.swap(at, at + 1);
+            end -= usize::from(end == at + 2);
+            self.text[end..end + 3].copy_from_slice(b"E-1");
+            end += 3;
+        }
+        self.text[end..end + 2].copy_from_slice(b"\r\n");
+        reply.raw_start(&self.text, end + 2);
+    }
+
+    #[cold]
+    fn set_head(&mut self, head: u64) {
+        let mut buffer = [0; mantissa_number::INTEGER_TEXT_MAX];
+        let text = mantissa_number::format_u64(&mut buffer, head);
+        self.head_end = ROW_START.len() + text.len();
+        self.text[ROW_START.len()..self.head_end].copy_from_slice(text);
+        self.head = head;
+    }
 }
 
 /// The shortest digits that stand for the value; without an exponent where there are digits up to the point.
@@ -44,6 +143,42 @@ fn text_of(value: f64) -> String {
 /// The number that a text begins with, as the module reads it: what may follow a number of JSON is passed
 /// over.
 pub(super) fn value_of(text: &[u8]) -> Option<f64> {
+    short_decimal(text).or_else(|| long_value_of(text))
+}
+
+/// The same of a text that is nothing but up to 15 digits, with a point or without, as most are: both the
+/// integer of the digits and the power of ten are exact, so their quotient is rounded once.
+#[inline]
+fn short_decimal(text: &[u8]) -> Option<f64> {
+    const LEN_MAX: usize = 15;
+    const POWERS: [f64; 16] =
+        [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (is_negative, digits) = match text.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, text),
+    };
+    // Zeros before other digits end a number, and the point stands between digits.
+    let starts_well = match digits {
+        [b'0', rest @ ..] => matches!(rest, [] | [b'.', ..]),
+        [first, ..] => first.is_ascii_digit(),
+        [] => false,
+    };
+    if !starts_well || digits.len() > LEN_MAX || !digits.last()?.is_ascii_digit() {
+        return None;
+    }
+    let (mut integer, mut point) = (0_u64, None);
+    for (index, byte) in digits.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => integer = 10 * integer + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(digits.len() - 1 - index),
+            _ => return None,
+        }
+    }
+    let value = integer as f64 / POWERS[point.unwrap_or(0)];
+    Some(if is_negative { -value } else { value })
+}
+
+fn long_value_of(text: &[u8]) -> Option<f64> {
     let digits_from = |at: usize| text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = usize::from(text.first() == Some(&b'-'));
     let whole = digits_from(start);
@@ -67,6 +202,11 @@ pub(super) fn value_of(text: &[u8]) -> Option<f64> {
         end += 1 + sign + count;
     }
     mantissa_number::parse_f64(&text[..end]).filter(|value| value.is_finite())
+}
+
+/// The value of a sample: such a number, or NaN.
+pub(super) fn number_of(text: &[u8]) -> Option<f64> {
+    if text.eq_ignore_ascii_case(b"nan") { Some(f64::NAN) } else { value_of(text) }
 }
 
 #[cfg(test)]
@@ -100,6 +240,43 @@ mod tests {
     }
 
     #[test]
+    fn fractions_have_the_text_of_all_values() {
+        let mut random = 1_u64;
+        for step in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let value = match step % 3 {
+                0 => (random >> 11) as f64 / (1_u64 << 53) as f64,
+                1 => -((random >> 50) as f64) / [1e4, 1e7, 1e12, 1e20][step / 3 % 4],
+                _ => f64::from_bits(random >> 2),
+            };
+            let mut reply = Reply::new(mantissa_protocol::Protocol::Resp2);
+            write_value(&mut reply, value);
+            let wanted = format!("+{}\r\n", text_of(value));
+            assert_eq!(String::from_utf8_lossy(reply.as_bytes()), wanted);
+        }
+    }
+
+    #[test]
+    fn rows_are_samples() {
+        let mut random = 1_u64;
+        let (mut rows, mut time) = (Rows::new(), 0_u64);
+        let [mut found, mut wanted] = [0, 0].map(|_| Reply::new(mantissa_protocol::Protocol::Resp2));
+        for step in 0..2000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            time = time.saturating_add(random >> (63 - step % 60));
+            let value = match step % 4 {
+                0 => (random >> 11) as f64 / (1_u64 << 53) as f64,
+                1 => (random >> 60) as f64 / 10.0,
+                _ => (random >> 40) as f64 / 100.0,
+            };
+            let sample = Sample { time, value };
+            rows.write(&mut found, sample);
+            super::super::write_sample(&mut wanted, sample);
+        }
+        assert_eq!(found.as_bytes(), wanted.as_bytes());
+    }
+
+    #[test]
     fn numbers_are_read_as_the_module_reads_them() {
         for (text, value) in [
             ("1.5", Some(1.5)),
@@ -116,6 +293,28 @@ mod tests {
             ("nan", None),
         ] {
             assert_eq!(value_of(text.as_bytes()), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn short_decimals_are_read_as_all_numbers() {
+        let mut random = 1_u64;
+        let letters = b"0123456789..-e";
+        for _ in 0..200_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mut rest = random >> 8;
+            let mut text = Vec::new();
+            for _ in 0..random >> 60 {
+                text.push(letters[(rest % letters.len() as u64) as usize]);
+                rest /= letters.len() as u64;
+            }
+            let found = short_decimal(&text).map(f64::to_bits);
+            let wanted = long_value_of(&text).map(f64::to_bits);
+            assert!(found.is_none() || found == wanted, "{}", String::from_utf8_lossy(&text));
+        }
+        for text in ["-0", "0.1", "1234567890.1234", "-7", "123456789012345", "0.00000000001"] {
+            let found = short_decimal(text.as_bytes()).map(f64::to_bits);
+            assert_eq!(found, text.parse().ok().map(f64::to_bits), "{text}");
         }
     }
 }

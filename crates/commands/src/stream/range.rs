@@ -56,13 +56,14 @@ fn pack_value(writer: &mut PackedWriter, value: Text<'_>) {
 
 /// Writes entries, which all have the same fields: a row for each, whose name is its identifier.
 fn pack_entries<'a>(writer: &mut PackedWriter, entries: impl Iterator<Item = StreamEntry<'a>>) -> Outcome {
-    let mut first: Option<Fields<'a>> = None;
+    let mut before: Option<Fields<'a>> = None;
     for entry in entries {
         let text = IdText::new(entry.id);
         let id = text.as_bytes();
-        match &first {
-            Some(first) if first.has_names_of(&entry.fields) => {}
-            None if name_columns(writer, &entry.fields) => first = Some(entry.fields.clone()),
+        // The entry before has the names of the first, and those of its own node are known by their place.
+        match &before {
+            Some(before) if before.has_names_of(&entry.fields) => {}
+            None if name_columns(writer, &entry.fields) => {}
             _ => {
                 return Err(Error::quoting(
                     "ERR entry ",
@@ -71,7 +72,8 @@ fn pack_entries<'a>(writer: &mut PackedWriter, entries: impl Iterator<Item = Str
                 ));
             }
         }
-        entry.fields.for_each(|(_, value)| pack_value(writer, value));
+        entry.fields.clone().for_each(|(_, value)| pack_value(writer, value));
+        before = Some(entry.fields);
         writer.name(id);
         if writer.has_failed() {
             break;

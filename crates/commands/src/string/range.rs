@@ -11,7 +11,7 @@ use crate::error::{Error, Outcome};
 use crate::packed::packs_text;
 use crate::parse;
 use crate::settings::Settings;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Traits};
 
 /// The range from `start` to `end`, both included and counted from the end where negative, in a string of
 /// `len` bytes (or bits); `None` if it is empty.
@@ -57,7 +57,8 @@ fn append(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 }
 
 fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = access.string(args.at(1))?.map_or(0, |text| text.len());
+    let len = access.read(args.at(1)).map_or(Some(0), |entry| entry.string_len());
+    let len = len.ok_or(Error::WRONG_TYPE)?;
     reply.integer(len as i64);
     Ok(())
 }
@@ -106,6 +107,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 value:string"),
     DataSpec::new("strlen", 2, strlen, Flags::READONLY.or(Flags::FAST))
+        .traits(Traits::LEAVES_VALUES)
         .packed(packs_text!(strlen))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])

@@ -12,7 +12,7 @@
 use mantissa_sys::clock;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mantissa_commands::{Access, parse};
 use mantissa_persist::aof::preallocation::{self, Patches};
@@ -30,6 +30,7 @@ use crate::loading::{self, Present};
 use crate::replay::{self, Origin};
 use crate::session::Session;
 use crate::state::aof::Files;
+use crate::tier::offload;
 use crate::{notice, warning};
 
 /// Commands between two looks at the clock.
@@ -228,9 +229,18 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
                 self.context.engine.persistence.load.loaded(reader.offset() - reported);
                 reported = reader.offset();
                 self.show_progress(reported, total);
+                self.make_room();
             }
         }
         Ok(())
+    }
+
+    /// Moves values to disk where memory is full: nobody else does so while data are loaded.
+    fn make_room(&mut self) {
+        let limit = self.context.active.config.maxmemory;
+        if limit > 0 && self.access.is_none() {
+            offload::make_room(&mut self.context, limit, Duration::MAX);
+        }
     }
 
     fn show_progress(&mut self, offset: u64, total: u64) {

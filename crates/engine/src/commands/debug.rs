@@ -187,7 +187,9 @@ fn with_entry<R>(
     let all = invocation.engine().keyspace.all_shards();
     invocation.with_access(all, |access| {
         let now_ms = access.now_ms();
-        access.peek(args.at(2)).map(|entry| look(entry, now_ms)).ok_or(Error::NO_SUCH_KEY)
+        let entry = access.peek(args.at(2)).ok_or(Error::NO_SUCH_KEY)?;
+        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        Ok(look(entry, now_ms))
     })
 }
 

@@ -9,12 +9,14 @@
 
 mod activity;
 mod append_only;
+mod archive;
 mod figures;
 mod keysizes;
 mod memory;
 mod replica;
 mod replication;
 mod state;
+mod tier;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -68,6 +70,7 @@ const SECTIONS: &[Section] = &[
     visiting(of_figures(section("clients", "Clients", Shown::ByDefault, state::clients))),
     visiting(of_figures(section("memory", "Memory", Shown::ByDefault, memory::section))),
     of_figures(section("persistence", "Persistence", Shown::ByDefault, state::persistence)),
+    of_figures(section("tier", "Tier", Shown::ByDefault, tier::section)),
     section("threads", "Threads", Shown::ByDefault, state::threads),
     of_figures(section("stats", "Stats", Shown::ByDefault, activity::stats)),
     of_figures(section("replication", "Replication", Shown::ByDefault, replication::section)),

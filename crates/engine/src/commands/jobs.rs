@@ -30,11 +30,17 @@ fn number(word: &[u8], name: &str, low: i64, high: i64) -> Outcome<usize> {
 }
 
 /// `MANTISSA.TREE prefix [DELIMITER delimiter] [DEPTH levels] [MATCH pattern] [TYPE type] [SORT
-/// KEYS|BYTES|NAME] [OFFSET offset] [LIMIT limit]`
+/// KEYS|BYTES|NAME] [OFFSET offset] [LIMIT limit] [BELOW limit]`
 fn tree(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
-    let mut shape =
-        Shape { delimiter: Box::from(*b":"), depth: 1, order: Order::Keys, offset: 0, limit: LIMIT };
-    let (mut pattern, mut kind) = (None, None);
+    let mut shape = Shape {
+        delimiter: Box::from(*b":"),
+        depth: 1,
+        order: Order::Keys,
+        offset: 0,
+        limit: LIMIT,
+        below: 0,
+    };
+    let (mut pattern, mut kind, mut below) = (None, None, None);
     let mut at = 2;
     while let Some(option) = args.get(at) {
         let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
@@ -45,6 +51,7 @@ fn tree(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Re
             () if parse::is(option, "TYPE") => kind = Some(value.into()),
             () if parse::is(option, "OFFSET") => shape.offset = number(value, "OFFSET", 0, OFFSET_MAX)?,
             () if parse::is(option, "LIMIT") => shape.limit = number(value, "LIMIT", 1, LIMIT_MAX)?,
+            () if parse::is(option, "BELOW") => below = Some(number(value, "BELOW", 1, LIMIT_MAX)?),
             () if parse::is(option, "SORT") && parse::is(value, "KEYS") => shape.order = Order::Keys,
             () if parse::is(option, "SORT") && parse::is(value, "BYTES") => shape.order = Order::Bytes,
             () if parse::is(option, "SORT") && parse::is(value, "NAME") => shape.order = Order::Name,
@@ -52,6 +59,7 @@ fn tree(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Re
         }
         at += 2;
     }
+    shape.below = below.unwrap_or(shape.limit);
     let prefix: Box<[u8]> = args.at(1).into();
     let task = Task::Tree(Box::new(Tree::new(shape, prefix.len())));
     start(invocation, args, (prefix, pattern, kind), READ, task)
@@ -210,7 +218,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
     .arguments(
         "prefix:string delimiter:string@DELIMITER? levels:integer@DEPTH? pattern:pattern@MATCH? \
          type:string@TYPE? order:oneof(keys:pure-token@KEYS bytes:pure-token@BYTES \
-         name:pure-token@NAME)@SORT? offset:integer@OFFSET? limit:integer@LIMIT?",
+         name:pure-token@NAME)@SORT? offset:integer@OFFSET? limit:integer@LIMIT? below:integer@BELOW?",
     ),
     EngineSpec::new(
         "mantissa.delete",

@@ -113,7 +113,7 @@ fn measure(invocation: &mut Invocation<'_, '_, '_>, found: BigKey) -> Option<Mea
         let database = access.database();
         access.select(found.database);
         let measured = access.peek(&found.key).map(|entry| {
-            let elements = entry.value().element_count();
+            let elements = entry.element_count().unwrap_or(0);
             (memory_usage(entry), elements, entry.kind().name(), entry.encoding())
         });
         access.select(database);

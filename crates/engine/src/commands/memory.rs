@@ -252,7 +252,7 @@ const SUBCOMMANDS: &[EngineSpec] = &[
         "Lists the subcommands.",
     ),
     EngineSpec::new("usage", -3, usage, Flags::READONLY)
-        .traits(Traits::WAITS_FOR_SHARDS)
+        .traits(Traits::WAITS_FOR_SHARDS.or(Traits::LEAVES_VALUES))
         .keys(&[KeySpec::one(2, KeyFlags::RO)])
         .docs(
             Group::Server,

@@ -1,6 +1,7 @@
 //! The engine's own commands, one file per family, each ending in its registration table.
 
 mod acl;
+mod archive;
 mod client_commands;
 mod cluster;
 mod command;
@@ -12,6 +13,7 @@ mod failover;
 pub(crate) mod info;
 mod introspection;
 mod jobs;
+mod json_query;
 mod key_reports;
 mod memory;
 mod migrate;
@@ -51,6 +53,7 @@ pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS];
 /// All tables of engine commands.
 pub const FAMILIES: &[&[EngineSpec]] = &[
     acl::COMMANDS,
+    archive::COMMANDS,
     client_commands::COMMANDS,
     cluster::COMMANDS,
     command::COMMANDS,
@@ -60,6 +63,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     info::COMMANDS,
     introspection::COMMANDS,
     jobs::COMMANDS,
+    json_query::COMMANDS,
     key_reports::COMMANDS,
     memory::COMMANDS,
     migrate::COMMANDS,

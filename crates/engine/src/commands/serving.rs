@@ -222,6 +222,10 @@ fn set(replica: &Replica, is_joined: bool, name: &[u8], value: &[u8]) -> Outcome
         b"capa" if value.eq_ignore_ascii_case(handshake::CAPABILITY) => {
             replica.is_own_kind.store(true, Ordering::Relaxed);
         }
+        b"capa" if value.starts_with(handshake::AHEAD_PREFIX.as_bytes()) => {
+            let bytes = mantissa_number::parse_u64(&value[handshake::AHEAD_PREFIX.len()..]);
+            replica.ahead_bytes_max.store(bytes.unwrap_or(0), Ordering::Relaxed);
+        }
         // One that is not known is as if it were not there.
         b"capa" => {}
         b"version" => {

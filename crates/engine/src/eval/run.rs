@@ -182,7 +182,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         if command.info.traits.has(Traits::FOLLOWS_LINKS) {
             needed = needed.union(shards_of(self.context.engine, command, args));
             let call = (command, args, self.session.database);
-            needed = needed.union(linked_shards(self.access.locked_mut(), call));
+            needed = needed.union(linked_shards(self.context.engine, self.access.locked_mut(), call));
         }
         if !self.rules.owns_locks || self.access.locked_mut().set().covers(needed) {
             return Ok(());

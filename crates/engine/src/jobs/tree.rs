@@ -5,7 +5,10 @@
 //! the prefixes with many keys come first: of those with one key in a thousand, none is missed in practice.
 //! Of the keys that end at a node those are kept that come first in the order that is asked for.
 //!
-//! A tree takes [`BUDGET_BYTES`] at most, about.
+//! Levels below the first have memory of their own, so that they take none from it. A node there whose
+//! children did not all find a place is shown without children.
+//!
+//! A tree takes [`BUDGET_BYTES`] and [`BELOW_BYTES`] at most, about.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -14,10 +17,11 @@ use mantissa_protocol::Reply;
 
 use super::tally::{Fact, Tally};
 
-/// Memory for nodes and keys.
+/// Memory for nodes and keys of the first level, and for those below it.
 const BUDGET_BYTES: usize = 32 << 20;
-/// Of these, bytes that keys leave for nodes.
-const NODES_BYTES: usize = 16 << 20;
+const BELOW_BYTES: usize = 16 << 20;
+/// The part of it that keys leave for nodes.
+const NODES_SHARE: usize = 2;
 /// What a node or key takes beside its name.
 const NODE_BYTES: usize = 256;
 const LEAF_BYTES: usize = 80;
@@ -47,6 +51,31 @@ pub struct Shape {
     pub offset: usize,
     /// Children that are shown of each node.
     pub limit: usize,
+    /// The same of nodes below the first level.
+    pub below: usize,
+}
+
+/// Memory for a part of the tree.
+struct Budget {
+    left: usize,
+    /// What keys leave for nodes.
+    reserved: usize,
+}
+
+impl Budget {
+    fn new(bytes: usize) -> Self {
+        Budget { left: bytes, reserved: bytes / NODES_SHARE }
+    }
+
+    fn take_for_node(&mut self, cost: usize) -> bool {
+        let fits = cost <= self.left;
+        self.left -= if fits { cost } else { 0 };
+        fits
+    }
+
+    fn has_for_leaf(&self, cost: usize) -> bool {
+        self.left >= cost + self.reserved
+    }
 }
 
 /// A key that is shown. The greatest is the one that comes last.
@@ -77,6 +106,8 @@ struct Node {
     leaves: BinaryHeap<Leaf>,
     /// No further leaf may be added, since one has been left out.
     is_full: bool,
+    /// Keys below it are in none of its children or leaves, for want of memory.
+    lacks_some: bool,
 }
 
 /// The keys below a prefix.
@@ -85,40 +116,44 @@ pub struct Tree {
     /// The length of the first prefix.
     start: usize,
     root: Node,
-    bytes_left: usize,
+    /// Of the first level, and of those below.
+    budgets: [Budget; 2],
 }
 
 impl Tree {
     /// An empty one of the keys that begin with a prefix of this length.
     pub fn new(shape: Shape, start: usize) -> Self {
-        Tree { shape, start, root: Node::default(), bytes_left: BUDGET_BYTES }
+        let budgets = [Budget::new(BUDGET_BYTES), Budget::new(BELOW_BYTES)];
+        Tree { shape, start, root: Node::default(), budgets }
     }
 
     /// Counts a key.
     pub fn add(&mut self, key: &[u8], fact: Fact) {
-        let Tree { shape, start, root, bytes_left } = self;
+        let Tree { shape, start, root, budgets } = self;
+        let [first, below] = budgets;
         let (mut node, mut start) = (root, *start);
+        let (mut budget, mut leaves_max) = (first, shape.offset.saturating_add(shape.limit));
         node.tally.add(fact);
         for _ in 0..shape.depth {
             let Some(at) = find(&key[start..], &shape.delimiter) else {
-                return node.add_leaf(key, fact, shape, bytes_left);
+                return node.add_leaf(key, fact, (shape.order, leaves_max), budget);
             };
             start += at + shape.delimiter.len();
             let name = &key[..start];
             if !node.children.contains_key(name) {
-                let cost = NODE_BYTES + name.len();
-                if cost > *bytes_left || name.len() > NAME_BYTES_MAX {
+                if name.len() > NAME_BYTES_MAX || !budget.take_for_node(NODE_BYTES + name.len()) {
+                    node.lacks_some = true;
                     return;
                 }
-                *bytes_left -= cost;
                 node.children.insert(name.into(), Node::default());
             }
             let Some(child) = node.children.get_mut(name) else { return };
             node = child;
             node.tally.add(fact);
+            (budget, leaves_max) = (&mut *below, shape.below);
         }
         if shape.depth == 0 {
-            node.add_leaf(key, fact, shape, bytes_left);
+            node.add_leaf(key, fact, (shape.order, leaves_max), budget);
         }
     }
 
@@ -132,30 +167,31 @@ impl Tree {
 }
 
 impl Node {
-    fn add_leaf(&mut self, key: &[u8], fact: Fact, shape: &Shape, bytes_left: &mut usize) {
+    fn add_leaf(&mut self, key: &[u8], fact: Fact, (order, leaves_max): (Order, usize), budget: &mut Budget) {
         if key.len() > NAME_BYTES_MAX {
+            self.lacks_some = true;
             return;
         }
-        let rank = (shape.order != Order::Name).then_some(Reverse(fact.bytes));
+        let rank = (order != Order::Name).then_some(Reverse(fact.bytes));
         let cost = LEAF_BYTES + key.len();
-        let leaves_max = shape.offset.saturating_add(shape.limit);
-        if !self.is_full && self.leaves.len() < leaves_max && *bytes_left >= cost + NODES_BYTES {
-            *bytes_left -= cost;
+        if !self.is_full && self.leaves.len() < leaves_max && budget.has_for_leaf(cost) {
+            budget.left -= cost;
             return self.leaves.push(Leaf { rank, name: key.into(), fact });
         }
         self.is_full = true;
+        self.lacks_some |= self.leaves.is_empty();
         let comes_last = |last: &Leaf| (rank, key) >= (last.rank, &last.name[..]);
         if self.leaves.peek().is_none_or(comes_last) {
             return;
         }
         while let Some(last) = self.leaves.pop() {
-            *bytes_left += LEAF_BYTES + last.name.len();
-            if *bytes_left >= cost + NODES_BYTES {
+            budget.left += LEAF_BYTES + last.name.len();
+            if budget.has_for_leaf(cost) {
                 break;
             }
         }
-        if *bytes_left >= cost + NODES_BYTES {
-            *bytes_left -= cost;
+        if budget.has_for_leaf(cost) {
+            budget.left -= cost;
             self.leaves.push(Leaf { rank, name: key.into(), fact });
         }
     }
@@ -167,7 +203,8 @@ impl Node {
         rows.extend(self.leaves.iter().map(Row::Key));
         rows.sort_unstable_by(|one, other| one.compare(other, shape.order));
         let known = rows.len();
-        let shown: Vec<_> = rows.into_iter().skip(offset).take(shape.limit).collect();
+        let limit = if level == 0 { shape.limit } else { shape.below };
+        let shown: Vec<_> = rows.into_iter().skip(offset).take(limit).collect();
         let mut other = self.tally.clone();
         reply.bulk(b"children");
         reply.array(shown.len());
@@ -227,7 +264,7 @@ impl Row<'_> {
 
     fn write(&self, shape: &Shape, level: usize, reply: &mut Reply) {
         let expanded = match self {
-            Row::Prefix(_, node) if level + 1 < shape.depth => Some(*node),
+            Row::Prefix(_, node) if level + 1 < shape.depth && !node.lacks_some => Some(*node),
             _ => None,
         };
         reply.map(2 + if expanded.is_some() { Tree::PAIRS } else { Tally::PAIRS });

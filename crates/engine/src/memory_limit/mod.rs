@@ -5,12 +5,15 @@
 mod policy;
 mod pool;
 mod pressure;
+mod sampling;
 
+use mantissa_persist::tier::RecordEncoder;
 use mantissa_store::allocator;
 
 pub use policy::Policy;
 pub use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Pressure, measure};
+pub use sampling::{Drawer, Drawn, draw};
 
 /// The outcome of an attempt to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +26,26 @@ pub enum Verdict {
     Exhausted,
 }
 
+/// What a thread moves values to disk with.
+#[derive(Default)]
+pub struct Offloader {
+    /// Values that may go.
+    pub pool: Pool,
+    /// The policy that the pool's candidates were chosen for.
+    pub policy: Option<Policy>,
+    /// Nothing could be moved: nothing is tried before this Unix time in ms.
+    pub rests_until_ms: i64,
+    /// Makes their records.
+    pub encoder: RecordEncoder,
+}
+
 /// What a thread knows about memory and keys to evict.
 #[derive(Default)]
 pub struct Evictor {
     /// Candidates for eviction.
     pub pool: Pool,
+    /// Values that may go to disk, and what makes records of them.
+    pub offloader: Offloader,
     /// The policy that the pool's candidates were chosen for.
     pub policy: Option<Policy>,
     /// What this thread may take before the sum is taken again.

@@ -2,6 +2,7 @@
 
 use mantissa_commands::{decayed_frequency, idle_seconds};
 use mantissa_config::{Config, MaxmemoryPolicy};
+use mantissa_persist::tier::VALUE_BYTES_MAX;
 use mantissa_store::{Database, Entry};
 
 /// The order in which keys are evicted.
@@ -26,6 +27,8 @@ pub struct Policy {
     order: Order,
     /// Only keys with an expiry.
     pub with_expiry_only: bool,
+    /// Only values that can go to disk and have at least this many bytes, if that is where they go.
+    to_disk_bytes_min: Option<usize>,
     /// `maxmemory-samples`.
     pub samples: usize,
 }
@@ -44,7 +47,25 @@ impl Policy {
             MaxmemoryPolicy::VolatileRandom => (Order::Random, true),
             MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
         };
-        Some(Policy { order, with_expiry_only, samples: config.maxmemory_samples as usize })
+        let samples = config.maxmemory_samples as usize;
+        Some(Policy { order, with_expiry_only, to_disk_bytes_min: None, samples })
+    }
+
+    /// The order in which values go to disk: the least frequently used first where that is known, else those
+    /// unused for longest.
+    pub fn to_disk(config: &Config) -> Policy {
+        let order = match config.maxmemory_policy {
+            MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu => {
+                Order::Frequency { decay_minutes: config.lfu_decay_time }
+            }
+            _ => Order::Recency,
+        };
+        Policy {
+            order,
+            with_expiry_only: false,
+            to_disk_bytes_min: Some(config.tier_min_bytes as usize),
+            samples: config.maxmemory_samples as usize,
+        }
     }
 
     /// Whether a policy needs a sample of the keys with an expiry.
@@ -57,6 +78,9 @@ impl Policy {
     pub fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {
         let expiry = entry.expiry();
         if self.with_expiry_only && expiry.is_none() {
+            return None;
+        }
+        if self.to_disk_bytes_min.is_some_and(|bytes_min| !may_go_to_disk(entry, bytes_min)) {
             return None;
         }
         Some(match self.order {
@@ -90,4 +114,17 @@ impl Policy {
     pub fn is_random(self) -> bool {
         self.order == Order::Random
     }
+}
+
+/// Whether memory is gained by having an entry's value on disk.
+fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
+    if entry.is_cold() {
+        return entry.is_in_memory();
+    }
+    let bytes = match entry.string_len() {
+        Some(len) => len,
+        None if entry.free_effort() > 1_000 => return false,
+        None => entry.memory_usage(),
+    };
+    bytes >= bytes_min.max(1) && bytes <= VALUE_BYTES_MAX && entry.cold_facts().is_some()
 }

@@ -59,6 +59,13 @@ pub fn measure(entry: &Entry) -> Option<usize> {
 }
 
 impl Pressure {
+    /// With the limit in force; 0 is none.
+    pub fn with_limit(limit: u64) -> Self {
+        let pressure = Pressure::default();
+        pressure.set_limit(limit);
+        pressure
+    }
+
     /// By how much memory exceeds the limit; what is left of it, negated, if it does not.
     pub fn excess(&self, limit: u64) -> i64 {
         let used = allocator::allocated_bytes() as i64 - self.freeing_bytes.load(Ordering::Relaxed);

@@ -224,6 +224,21 @@ metrics! {
         "Bytes that wait to be written to the append-only file.";
     Gauge "redis_aof_pending_bio_fsync" Field("aof_pending_bio_fsync") =>
         "Whether the append-only file is being synced.";
+    Gauge "mantissa_archive_last_timestamp_seconds" Field("archive_last_time") =>
+        "The time of the newest snapshot in the archive, Unix time.";
+    Gauge "mantissa_archive_last_status" Status("archive_last_status") =>
+        "Whether the last snapshot for the archive was made without an error.";
+    Gauge "mantissa_archive_last_new_bytes" Field("archive_last_new_bytes") =>
+        "Bytes of the last snapshot for the archive that none before it had.";
+    Gauge "mantissa_archive_last_stored_bytes" Field("archive_last_stored_bytes") =>
+        "Bytes that were stored for the last snapshot for the archive.";
+    Counter "mantissa_archive_saves_total" Field("archive_saves") => "Snapshots made for the archive.";
+    Counter "mantissa_archive_failures_total" Field("archive_failures") =>
+        "Snapshots for the archive that failed.";
+    Gauge "mantissa_archive_log_last_timestamp_seconds" Field("archive_log_last_time") =>
+        "Up to when all that was written is stored in the archive, Unix time.";
+    Gauge "mantissa_archive_log_status" Status("archive_log_status") =>
+        "Whether the last part of the log was stored in the archive without an error.";
     Gauge "redis_aof_delayed_fsync" Field("aof_delayed_fsync") =>
         "Syncs of the append-only file that took long.";
     Gauge "redis_module_fork_in_progress" Field("module_fork_in_progress") =>
@@ -394,6 +409,20 @@ metrics! {
         "Time that commands waited for shards that others held; of each wait at most a millisecond.";
     Gauge "mantissa_scrape_stale_shards" Samples(labelled::stale_shards) =>
         "Shards in use during this scrape, whose figures are those of an earlier one.";
+    Gauge "mantissa_tier_values" Field("tier_values") => "Values on disk.";
+    Gauge "mantissa_tier_value_bytes" Field("tier_value_bytes") => "Bytes of the values on disk.";
+    Gauge "mantissa_tier_file_bytes" Field("tier_file_bytes") => "Disk space that is used for values.";
+    Gauge "mantissa_tier_waiting_bytes" Field("tier_waiting_bytes") =>
+        "Bytes of values that wait to be written to disk.";
+    Counter "mantissa_tier_written_bytes_total" Field("tier_written_bytes") =>
+        "Bytes of values written to disk.";
+    Counter "mantissa_tier_reads_total" Field("tier_reads") => "Values read from disk.";
+    Counter "mantissa_tier_waited_requests_total" Field("tier_waited_requests") =>
+        "Requests that have waited for values on disk.";
+    Counter "mantissa_tier_read_errors_total" Field("tier_read_errors") =>
+        "Values that could not be read from disk.";
+    Counter "mantissa_tier_write_errors_total" Field("tier_write_errors") =>
+        "Failed writes of values to disk.";
     Gauge "mantissa_slab_bytes" Field("mem_slabs") => "Bytes of slabs, in which entries lie.";
     Gauge "mantissa_compaction_running" Field("active_defrag_running") =>
         "Whether entries are being moved together.";

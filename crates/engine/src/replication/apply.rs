@@ -27,6 +27,7 @@ use crate::invocation::{Command, Handler};
 use crate::locking::{has_one_key, lock_linked, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
+use crate::tier::fetch;
 use crate::{admission, calls, lazy_free, tracking};
 
 /// Bytes that are kept of a reply, which nobody gets.
@@ -348,7 +349,9 @@ impl<'e> Applier<'e> {
             None => self.lock(shards_held_for(engine, command, args))?,
         };
         if command.info.traits.has(Traits::FOLLOWS_LINKS) {
-            locked = lock_linked(locked, (command, args, self.session.database), |shards| self.lock(shards))?;
+            locked = lock_linked(engine, locked, (command, args, self.session.database), |shards| {
+                self.lock(shards)
+            })?;
         }
         let Context { active, now_ms, random_state, collected, outbox, .. } = &mut self.context;
         let (database, now_ms) = (self.session.database, *now_ms);
@@ -358,6 +361,8 @@ impl<'e> Applier<'e> {
         if let Some((key, hash)) = hint {
             access.hint(key, hash);
         }
+        // A value that can not be read ends the link, which begins again here: nothing may be left out.
+        fetch::bring(engine, &access, command, args).map_err(|error| error.text().into_owned())?;
         let outcome = handler(&mut access, args, &mut self.reply);
         let to_free = commit(engine, outbox, &mut access, None, true);
         append(outbox, access.locked_mut(), raw, (now_ms / 1000, database));
@@ -387,6 +392,9 @@ impl<'e> Applier<'e> {
         let (random, collected) = (&mut random_state, &mut collected);
         let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
         access.begin_applying();
+        if self.context.engine.tier.is_used() {
+            self.bring_unit(&mut access, body)?;
+        }
         let mut failed = Vec::new();
         let (mut parser, mut batch, mut position) = (RequestParser::default(), Batch::default(), 0);
         while position < body.len() {
@@ -408,6 +416,29 @@ impl<'e> Applier<'e> {
         self.context.random_state = random_state;
         lazy_free::free(engine, to_free);
         failed.iter().try_for_each(|(name, reason)| self.note_failure_of(name, reason))
+    }
+
+    /// Reads the values on disk that a unit needs before any of its commands runs.
+    fn bring_unit(&mut self, access: &mut Access<'_>, body: &[u8]) -> Result<(), String> {
+        let mut database = self.session.database;
+        let (mut parser, mut batch, mut position) = (RequestParser::default(), Batch::default(), 0);
+        while position < body.len() {
+            batch.parse(body, &mut position, &mut parser, &RequestLimits::TRUSTED);
+            for request in &batch.requests {
+                let args = request.args(body, &batch.slices);
+                if parse::is(args.at(0), "SELECT") {
+                    let number = args.get(1).and_then(mantissa_number::parse_i64);
+                    database = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(database);
+                }
+                if database < access.database_count() {
+                    access.select(database);
+                    let command = replay::command_of(&mut self.context, args)?;
+                    fetch::bring(self.context.engine, access, command, args)
+                        .map_err(|error| error.text().into_owned())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs a command of a unit under the locks of `access`.

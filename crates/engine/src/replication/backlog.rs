@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use mantissa_persist::log::{Reader, Start};
 use mantissa_store::LockedShards;
 use mantissa_sys::clock::unix_ms;
 
@@ -9,11 +10,14 @@ use crate::engine::{Engine, random_id};
 use crate::notice;
 use crate::state::replication::{History, Kept};
 
-/// Sets whether changes are logged: for the append-only file, or for replicas. All shards must be locked. A
-/// primary whose changes were not logged until now begins another history: nobody knows what they were.
+/// Sets whether changes are logged: for the append-only file, for an archive, or for replicas. All shards
+/// must be locked. A primary whose changes were not logged until now begins another history: nobody knows
+/// what they were.
 pub fn settle_logging(engine: &Engine) {
     let replication = &engine.replication;
-    let logs = engine.aof.is_logging.load(Ordering::Relaxed) || replication.kept.lock().is_some();
+    let logs = engine.aof.is_logging.load(Ordering::Relaxed)
+        || engine.archive.log.is_on.load(Ordering::Relaxed)
+        || replication.kept.lock().is_some();
     let logged = engine.keyspace.is_logged();
     if logs != logged && !replication.is_replica() {
         replication.set_history(History { id: random_id(), second: None });
@@ -38,6 +42,22 @@ pub fn end(engine: &Engine, _all: &LockedShards<'_>) {
     settle_logging(engine);
     // Freed after the lock on it is released.
     drop(kept);
+}
+
+/// Begins to log for an archive, from here on, with SELECT before the next command unless a primary's stream
+/// goes on. The reader is dropped if more than `bytes_max` bytes wait for it.
+pub fn begin_archive_log(engine: &Engine, _all: &LockedShards<'_>, bytes_max: u64) -> Option<Reader> {
+    engine.archive.log.is_on.store(true, Ordering::Relaxed);
+    settle_logging(engine);
+    let start = if engine.replication.is_replica() { Start::Here } else { Start::Fresh };
+    engine.log.register(start, bytes_max, None).ok()
+}
+
+/// Ends that. No shard may be locked by this thread.
+pub fn end_archive_log(engine: &Engine) {
+    let _locked = engine.keyspace.lock(engine.keyspace.all_shards());
+    engine.archive.log.is_on.store(false, Ordering::Relaxed);
+    settle_logging(engine);
 }
 
 /// Drops the backlog of a primary that has had no replica for `repl-backlog-ttl`. No shard may be locked.

@@ -2,8 +2,10 @@
 //!
 //! The snapshot's cut is where the stream goes on: there, with all shards locked, the replicas' readers of
 //! the log are registered. Encoded chunks go straight to the replicas, for their workers to send. The slowest
-//! of them sets the pace, but is given up after `repl-timeout` without progress. Only where a replica has to
-//! be told the length beforehand, or `repl-diskless-sync` is off, the dump goes through a file.
+//! of them sets the pace, but is given up after `repl-timeout` without progress. A replica of this server's
+//! kind gets what is written meanwhile between the chunks (`persist::framing::parts`), so that the log need
+//! not keep it. Only where a replica has to be told the length beforehand, or `repl-diskless-sync` is off,
+//! the dump goes through a file.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -12,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_config::Config;
+use mantissa_persist::framing::parts;
 use mantissa_persist::log::Start;
 use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{FileFacts, Target, WriteOptions, Writer};
@@ -21,8 +24,8 @@ use parking_lot::Mutex;
 
 use super::primary::{self, name_of};
 use crate::engine::{Engine, random_id};
-use crate::snapshot;
-use crate::state::replication::{Replica, ReplicaState};
+use crate::snapshot::{self, Pace};
+use crate::state::replication::{Piece, Replica, ReplicaState};
 use crate::{notice, warning};
 
 /// Bytes of a chunk.
@@ -111,6 +114,7 @@ struct Dump<'e> {
     targets: Mutex<Vec<Arc<Replica>>>,
     is_cut: AtomicBool,
     timeout: Duration,
+    pace: Pace,
 }
 
 /// Makes one dump, and has it sent.
@@ -123,6 +127,7 @@ fn run(engine: &Engine) {
     let content = Content::of(first);
     let shares = |replica: &&Arc<Replica>| Content::of(replica) == content;
     let takes_mark = |replica: &Arc<Replica>| replica.takes_unknown_length.load(Ordering::Relaxed);
+    let takes_parts = |replica: &Arc<Replica>| replica.ahead_bytes_max.load(Ordering::Relaxed) > 0;
     let wants_mark = config.repl_diskless_sync || !content.is_all();
     let is_marked = wants_mark && waiting.iter().filter(shares).all(takes_mark);
     let dump = Dump {
@@ -131,6 +136,10 @@ fn run(engine: &Engine) {
         mark: is_marked.then(random_id),
         targets: Mutex::default(),
         is_cut: AtomicBool::new(false),
+        pace: match is_marked && waiting.iter().filter(shares).all(takes_parts) {
+            true => Pace::Steady,
+            false => Pace::Brisk,
+        },
         timeout: Duration::from_secs(u64::from(config.repl_timeout)),
     };
     let began = clock::now();
@@ -162,8 +171,8 @@ impl Dump<'_> {
         let mut outlet = Outlet { dump: self, chunk: Vec::new(), bytes: 0 };
         self.write(&mut outlet)?;
         outlet.pass()?;
-        let mark = self.mark.clone().unwrap_or_default();
-        self.give(Arc::new(mark.into_bytes()))?;
+        let mark = Arc::new(self.mark.clone().unwrap_or_default().into_bytes());
+        self.give_each(|has_parts| if has_parts { Piece::End } else { Piece::Bare(Arc::clone(&mark)) })?;
         self.end(true);
         Ok(outlet.bytes)
     }
@@ -211,7 +220,7 @@ impl Dump<'_> {
                 engine,
                 file,
                 &snapshot::facts(),
-                self.content.target,
+                (self.content.target, self.pace),
                 at_cut,
             )
             .map(drop);
@@ -252,8 +261,12 @@ impl Dump<'_> {
             if !replica.is_old.load(Ordering::Relaxed) {
                 answer = format!("+FULLRESYNC {id} {offset}\r\n");
             }
-            if let Some(mark) = &self.mark {
-                answer.push_str(&format!("$EOF:{mark}\r\n"));
+            let ahead_bytes_max = replica.ahead_bytes_max.load(Ordering::Relaxed);
+            let has_parts = self.mark.is_some() && ahead_bytes_max > 0;
+            match &self.mark {
+                Some(_) if has_parts => answer.push_str(parts::HEADER),
+                Some(mark) => answer.push_str(&format!("$EOF:{mark}\r\n")),
+                None => {}
             }
             let mut outgoing = replica.outgoing.lock();
             if outgoing.is_closed {
@@ -262,8 +275,9 @@ impl Dump<'_> {
             if !replica.is_dump_only.load(Ordering::Relaxed) {
                 outgoing.reader = engine.log.register(start, bytes_max, None).ok();
             }
-            outgoing.dump_bytes += answer.len();
-            outgoing.dump.push_back(Arc::new(answer.into_bytes()));
+            let answer = Arc::new(answer.into_bytes());
+            outgoing.push(if has_parts { Piece::Begin(answer) } else { Piece::Bare(answer) });
+            (outgoing.has_parts, outgoing.ahead_left) = (has_parts, ahead_bytes_max);
             replica.is_in_dump.store(true, Ordering::Relaxed);
             replica.is_streamed_to.store(self.mark.is_some(), Ordering::Relaxed);
             if self.mark.is_some() {
@@ -278,14 +292,22 @@ impl Dump<'_> {
 
     /// Gives a chunk to all replicas, and waits until none of them has too many. Fails if nobody is left.
     fn give(&self, chunk: Arc<Vec<u8>>) -> io::Result<()> {
+        self.give_each(|has_parts| match has_parts {
+            true => Piece::Part(Arc::clone(&chunk)),
+            false => Piece::Bare(Arc::clone(&chunk)),
+        })
+    }
+
+    /// Gives each replica what `piece_for` has for it, which is told whether the dump goes in parts.
+    fn give_each(&self, piece_for: impl Fn(bool) -> Piece) -> io::Result<()> {
         let mut targets = self.targets.lock();
         targets.retain(|replica| {
             let mut outgoing = replica.outgoing.lock();
             if outgoing.is_closed || outgoing.failure.is_some() {
                 return false;
             }
-            outgoing.dump_bytes += chunk.len();
-            outgoing.dump.push_back(Arc::clone(&chunk));
+            let piece = piece_for(outgoing.has_parts);
+            outgoing.push(piece);
             drop(outgoing);
             primary::wake_worker(self.engine, replica);
             true
@@ -331,6 +353,8 @@ impl Dump<'_> {
     fn end(&self, awaits_ack: bool) {
         for replica in self.targets.lock().iter() {
             let mut outgoing = replica.outgoing.lock();
+            // In parts its end is told, so that the stream can follow at once.
+            let awaits_ack = awaits_ack && !outgoing.has_parts;
             (outgoing.dump_ended, outgoing.awaits_ack) = (true, awaits_ack);
             drop(outgoing);
             if awaits_ack {

@@ -23,6 +23,9 @@ const LINE_BYTES_MAX: usize = 1024;
 
 /// The capability by which this server knows its like.
 pub const CAPABILITY: &[u8] = b"mantissa";
+/// What a capability begins with that says how many bytes of the stream a replica takes before the end of a
+/// dump in parts.
+pub const AHEAD_PREFIX: &str = "mantissa-ahead=";
 /// The version of Valkey whose dumps are understood. It sends dumps of fields that expire to replicas only
 /// that say so.
 const VALKEY_VERSION: &str = "9.0.0";
@@ -40,6 +43,8 @@ pub struct Options {
     pub address: String,
     /// The history that it has, and the offset of the first byte that it wants.
     pub wanted: Option<(String, u64)>,
+    /// Bytes of the stream that are kept before the end of a dump.
+    pub ahead_bytes_max: u64,
     /// The other server is to hand over the role of primary: PSYNC ... FAILOVER.
     pub takes_over: bool,
 }
@@ -184,8 +189,11 @@ impl Handshake {
             self.send(&[b"REPLCONF", b"ip-address", address.as_bytes()]);
             self.awaited.push_back(Awaited::Option("ip-address"));
         }
-        // The last is for this server: it takes the dialect of Redis, whatever the version below says.
-        self.send(&[b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", CAPABILITY]);
+        // The last two are for this server: it takes the dialect of Redis, whatever the version below says.
+        let ahead = format!("{AHEAD_PREFIX}{}", self.options.ahead_bytes_max);
+        let capabilities = [b"eof", &b"psync2"[..], CAPABILITY, ahead.as_bytes()];
+        let words = capabilities.into_iter().flat_map(|capability| [b"capa", capability]);
+        self.send(&std::iter::once(&b"REPLCONF"[..]).chain(words).collect::<Vec<_>>());
         self.awaited.push_back(Awaited::Option("capa"));
         self.send(&[b"REPLCONF", b"version", VALKEY_VERSION.as_bytes()]);
         self.awaited.push_back(Awaited::Option("version"));
@@ -304,8 +312,8 @@ mod tests {
                     sent,
                     format!(
                         "*1\r\n$4\r\nPING\r\n*3\r\n$8\r\nREPLCONF\r\n$14\r\nlistening-port\r\n$4\r\n6380\r\n\
-                         *7\r\n$8\r\nREPLCONF\r\n$4\r\ncapa\r\n$3\r\neof\r\n$4\r\ncapa\r\n$6\r\npsync2\r\n\
-                         $4\r\ncapa\r\n$8\r\nmantissa\r\n\
+                         *9\r\n$8\r\nREPLCONF\r\n$4\r\ncapa\r\n$3\r\neof\r\n$4\r\ncapa\r\n$6\r\npsync2\r\n\
+                         $4\r\ncapa\r\n$8\r\nmantissa\r\n$4\r\ncapa\r\n$16\r\nmantissa-ahead=0\r\n\
                          *3\r\n$8\r\nREPLCONF\r\n$7\r\nversion\r\n$5\r\n9.0.0\r\n\
                          *3\r\n$5\r\nPSYNC\r\n$40\r\n{ID}\r\n$2\r\n15\r\n"
                     )

@@ -9,8 +9,9 @@ use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_config::LogLevel;
+use mantissa_config::{Config, LogLevel};
 use mantissa_persist::framing::Payload;
+use mantissa_persist::framing::parts::Ahead;
 use mantissa_protocol::encode_request;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation::{self, Fault};
@@ -19,7 +20,7 @@ use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
 use super::install::install;
 use super::wire::Wire;
-use super::{failover, restore, role};
+use super::{failover, primary, restore, role};
 use crate::engine::Engine;
 use crate::log::{self, notice, warning};
 use crate::state::failover::FailoverState;
@@ -84,10 +85,26 @@ struct Link<'e> {
     starts_over: bool,
 }
 
+/// A dump, of which is told how many commands have come before its end.
+struct Counted<'p, 'e, R> {
+    payload: &'p mut Payload<R>,
+    engine: &'e Engine,
+}
+
+impl<R: Read> Read for Counted<'_, '_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let outcome = self.payload.read(buffer);
+        self.engine.replication.link.note_ahead(self.payload.ahead().bytes());
+        outcome
+    }
+}
+
 /// The bytes of the stream that have not been applied.
 struct Input {
     bytes: Vec<u8>,
     filled: usize,
+    /// What has been read and comes behind them.
+    ahead: Ahead,
 }
 
 impl<'e> Link<'e> {
@@ -134,7 +151,9 @@ impl<'e> Link<'e> {
             Outcome::Partial(id) => {
                 self.rename(id)?;
                 notice!("MASTER <-> REPLICA sync: Master accepted a Partial Resynchronization.");
-                (wire, rest, engine.log.database().unwrap_or(0))
+                let mut ahead = Ahead::default();
+                ahead.extend(&rest);
+                (wire, ahead, engine.log.database().unwrap_or(0))
             }
             Outcome::Full(position) => self.receive(wire, rest, position)?,
             Outcome::Later | Outcome::Failed | Outcome::Refused => return Err(Failure::Refused),
@@ -208,6 +227,7 @@ impl<'e> Link<'e> {
             port,
             address: config.replica_announce_ip.clone(),
             wanted: (!self.starts_over).then_some(wanted),
+            ahead_bytes_max: ahead_bytes_max(config),
             takes_over: engine.replication.failover.state() == FailoverState::InProgress,
         }
     }
@@ -234,7 +254,7 @@ impl<'e> Link<'e> {
         mut wire: Wire<'e>,
         rest: Vec<u8>,
         position: Option<(String, u64)>,
-    ) -> Result<(Wire<'e>, Vec<u8>, usize), Failure> {
+    ) -> Result<(Wire<'e>, Ahead, usize), Failure> {
         let link = &self.engine.replication.link;
         link.dump_bytes.store(-1, Ordering::Relaxed);
         link.dump_received.store(0, Ordering::Relaxed);
@@ -255,6 +275,7 @@ impl<'e> Link<'e> {
                 mantissa_config::reason(&error)
             )),
         })?;
+        payload.keep_ahead(ahead_bytes_max(&self.engine.active_config().config));
         match payload.length() {
             Some(bytes) => {
                 link.dump_bytes.store(bytes as i64, Ordering::Relaxed);
@@ -267,7 +288,9 @@ impl<'e> Link<'e> {
         notice!("MASTER <-> REPLICA sync: Loading DB in memory");
         // The primary is to see that this side is there, also while it only loads. Who fails notices next.
         let progress = |_| _ = wire.borrow_mut().send_alive();
-        let installed = install(self.engine, &mut payload, position, &progress, &|| !self.goes_on());
+        let mut counted = Counted { payload: &mut payload, engine: self.engine };
+        let installed = install(self.engine, &mut counted, position, &progress, &|| !self.goes_on());
+        link.note_ahead(0);
         let installed =
             installed.map_err(|reason| failed(&format!("I/O error trying to sync with MASTER: {reason}")))?;
         self.engine.log.set_database(Some(installed.database));
@@ -275,15 +298,16 @@ impl<'e> Link<'e> {
         role::disconnect_replicas(self.engine);
         notice!("MASTER <-> REPLICA sync: Finished with success");
         let (rest, _) = payload.into_rest();
+        link.note_ahead(rest.bytes());
         let mut wire = wire.into_inner();
         wire.receives_dump = false;
         Ok((wire, rest, installed.database))
     }
 
     /// Applies the stream until it ends.
-    fn apply(&mut self, mut wire: Wire<'e>, rest: Vec<u8>, database: usize) -> Result<Never, Failure> {
-        let (engine, filled) = (self.engine, rest.len());
-        let mut input = Input { bytes: rest, filled };
+    fn apply(&mut self, mut wire: Wire<'e>, ahead: Ahead, database: usize) -> Result<Never, Failure> {
+        let engine = self.engine;
+        let mut input = Input { bytes: Vec::new(), filled: 0, ahead };
         let mut applier = Applier::new(engine, database);
         if !self.goes_on() {
             // It would apply as if it were the present link.
@@ -325,6 +349,7 @@ impl<'e> Link<'e> {
                 break mantissa_config::reason(&error);
             }
         };
+        engine.replication.link.note_ahead(0);
         if self.goes_on() {
             log::write(LogLevel::Notice, format_args!("Connection with master lost. ({lost})"));
             notice!("Caching the disconnected master state.");
@@ -347,6 +372,15 @@ impl Input {
             true => self.filled.saturating_mul(2),
             false => self.filled,
         };
+        while let Some(block) = self.ahead.pop() {
+            self.bytes.truncate(self.filled);
+            self.bytes.extend_from_slice(&block);
+            self.filled = self.bytes.len();
+            wire.note_ahead(self.ahead.bytes());
+            if self.filled >= wanted.max(1) {
+                return Ok(());
+            }
+        }
         if self.bytes.len() < wanted.max(self.filled) + READ_BYTES {
             self.bytes.resize(wanted.max(self.filled) + READ_BYTES, 0);
         } else if self.filled < READ_BYTES && self.bytes.len() > 4 * READ_BYTES {
@@ -362,6 +396,14 @@ impl Input {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Bytes of the stream that are kept until a dump has been loaded.
+fn ahead_bytes_max(config: &Config) -> u64 {
+    match config.replica_full_sync_buffer_limit {
+        0 => primary::log_bytes_max(config),
+        bytes => bytes,
     }
 }
 

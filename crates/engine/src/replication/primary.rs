@@ -20,7 +20,7 @@ use crate::context::{Context, Outbox};
 use crate::engine::Engine;
 use crate::session::{Session, flag};
 use crate::state::failover::FailoverState;
-use crate::state::replication::{Replica, ReplicaState};
+use crate::state::replication::{Piece, Replica, ReplicaState};
 use crate::{notice, warning};
 
 /// The place of replicas among the classes of `client-output-buffer-limit`.
@@ -179,8 +179,7 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     };
     {
         let mut outgoing = replica.outgoing.lock();
-        outgoing.dump_bytes += answer.len();
-        outgoing.dump.push_back(Arc::new(answer.into_bytes()));
+        outgoing.push(Piece::Bare(Arc::new(answer.into_bytes())));
         outgoing.dump_ended = true;
         outgoing.reader = Some(reader);
     }
@@ -287,8 +286,7 @@ pub fn tick(context: &mut Context) {
                 // Any byte keeps its timeout from firing, and this one is skipped.
                 let mut outgoing = replica.outgoing.lock();
                 if outgoing.dump.is_empty() {
-                    outgoing.dump.push_back(Arc::new(b"\n".to_vec()));
-                    outgoing.dump_bytes += 1;
+                    outgoing.push(Piece::Bare(Arc::new(b"\n".to_vec())));
                     drop(outgoing);
                     wake_worker(engine, replica);
                 }

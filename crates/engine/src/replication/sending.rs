@@ -7,11 +7,12 @@
 use std::sync::atomic::Ordering;
 
 use mantissa_config::Config;
-use mantissa_persist::log::{Chunk, Lsn};
+use mantissa_persist::framing::parts::{self, Kind};
+use mantissa_persist::log::{Chunk, Lost, Lsn};
 
 use super::primary;
 use crate::engine::Engine;
-use crate::state::replication::{Outgoing, Replica};
+use crate::state::replication::{Outgoing, Piece, Replica};
 use crate::stats;
 
 /// Bytes of the log that are handed over at once.
@@ -53,19 +54,18 @@ pub fn send(
         return Fate::Failed(reason);
     }
     let mut room = outlet.room();
-    if !outgoing.dump.is_empty() {
-        while room > 0
-            && let Some(chunk) = outgoing.dump.pop_front()
-        {
-            outgoing.dump_bytes = outgoing.dump_bytes.saturating_sub(chunk.len());
-            room = room.saturating_sub(chunk.len());
-            outlet.send(std::iter::once(&chunk[..]));
-            count_sent(engine, replica, chunk.len());
+    loop {
+        // By turns, so that neither waits for the other.
+        let ahead = match outgoing.is_amid_parts {
+            true => send_ahead(engine, replica, (&mut outgoing, chunks), (outlet, &mut room)),
+            false => Ok(0),
+        };
+        match ahead {
+            Err(lost) => return Fate::Failed(too_slow(lost, config)),
+            Ok(0) if outgoing.dump.is_empty() => break,
+            Ok(_) if room == 0 => return Fate::Waits,
+            Ok(_) => send_piece(engine, replica, &mut outgoing, (outlet, &mut room)),
         }
-        replica.has_sent.notify_all();
-    }
-    if !outgoing.dump.is_empty() {
-        return Fate::Waits;
     }
     if !outgoing.dump_ended {
         return Fate::Served;
@@ -81,6 +81,65 @@ pub fn send(
     }
 }
 
+/// Sends one piece of what comes before the stream.
+fn send_piece(
+    engine: &Engine,
+    replica: &Replica,
+    outgoing: &mut Outgoing,
+    (outlet, room): (&mut impl Outlet, &mut usize),
+) {
+    let Some(piece) = outgoing.dump.pop_front() else { return };
+    outgoing.dump_bytes = outgoing.dump_bytes.saturating_sub(piece.byte_len());
+    let (header, bytes): (&[u8], &[u8]) = match &piece {
+        Piece::Bare(bytes) => (&[], bytes),
+        Piece::Begin(bytes) => {
+            outgoing.is_amid_parts = true;
+            (&[], bytes)
+        }
+        Piece::Part(bytes) => (&parts::header(Kind::Dump, bytes.len()), bytes),
+        Piece::End => {
+            outgoing.is_amid_parts = false;
+            (&parts::header(Kind::End, 0), &[])
+        }
+    };
+    outlet.send([header, bytes].into_iter());
+    let count = header.len() + bytes.len();
+    *room = room.saturating_sub(count);
+    count_sent(engine, replica, count);
+    replica.has_sent.notify_all();
+}
+
+/// Sends some of the log as a part, if the replica takes more before the end of the dump. Returns how many
+/// bytes.
+fn send_ahead(
+    engine: &Engine,
+    replica: &Replica,
+    (outgoing, chunks): (&mut Outgoing, &mut Vec<Chunk>),
+    (outlet, room): (&mut impl Outlet, &mut usize),
+) -> Result<usize, Lost> {
+    let wanted = usize::try_from(outgoing.ahead_left).unwrap_or(usize::MAX).min(*room).min(SENT_BYTES_MAX);
+    let Some(reader) = outgoing.reader.as_mut().filter(|reader| wanted > 0 && reader.behind() > 0) else {
+        return Ok(0);
+    };
+    reader.read(Lsn::MAX, wanted, chunks)?;
+    let bytes: usize = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+    if bytes > 0 {
+        let header = parts::header(Kind::Commands, bytes);
+        outlet.send(std::iter::once(&header[..]).chain(chunks.iter().map(Chunk::bytes)));
+        outgoing.ahead_left = outgoing.ahead_left.saturating_sub(bytes as u64);
+        *room = room.saturating_sub(header.len() + bytes);
+        count_sent(engine, replica, header.len() + bytes);
+    }
+    chunks.clear();
+    Ok(bytes)
+}
+
+/// Why a replica is given up for which too much of the log waits.
+fn too_slow(lost: Lost, config: &Config) -> String {
+    let limit = primary::log_bytes_max(config);
+    format!("{lost}, more than the {limit} of client-output-buffer-limit replica (hard) allow")
+}
+
 fn send_log(
     engine: &Engine,
     replica: &Replica,
@@ -94,10 +153,7 @@ fn send_log(
             return Fate::Waits;
         }
         if let Err(lost) = reader.read(Lsn::MAX, room.min(SENT_BYTES_MAX), chunks) {
-            let limit = primary::log_bytes_max(config);
-            return Fate::Failed(format!(
-                "{lost}, more than the {limit} of client-output-buffer-limit replica (hard) allow"
-            ));
+            return Fate::Failed(too_slow(lost, config));
         }
         if chunks.is_empty() {
             // Somebody is still copying, and wakes who sends.

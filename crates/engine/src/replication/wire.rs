@@ -101,6 +101,11 @@ impl<'e> Wire<'e> {
         Ok(Some(count))
     }
 
+    /// Notes how many bytes of the stream have been read before the dump was loaded, and wait.
+    pub fn note_ahead(&self, bytes: u64) {
+        self.engine.replication.link.note_ahead(bytes);
+    }
+
     fn heard(&mut self, count: u64) {
         self.heard_ms = unix_ms();
         let link = &self.engine.replication.link;

@@ -140,6 +140,10 @@ impl<'j, 'a> Saver<'j, 'a> {
     fn deliver(&mut self, number: usize, delivered: Delivered<'_>) -> usize {
         const IMAGE_COST: usize = 512;
         match delivered {
+            Delivered::Entry(entry) if !entry.is_in_memory() => {
+                // Another name of the record, which is read with nothing locked.
+                self.images.push((number, Image::Entry(entry.image())));
+            }
             Delivered::Entry(entry) => match entry.as_string() {
                 Some(text) => return self.texts.push(number, entry, text),
                 None => {
@@ -162,6 +166,8 @@ impl<'j, 'a> Saver<'j, 'a> {
         texts.clear();
         self.texts = texts;
         let mut images = std::mem::take(&mut self.images);
+        // Values on disk in the order in which they lie there.
+        images.sort_by_key(|(_, image)| image.disk_position());
         for (number, image) in images.drain(..) {
             self.encode_image(number, image);
         }
@@ -176,6 +182,11 @@ impl<'j, 'a> Saver<'j, 'a> {
     fn encode_image(&mut self, number: usize, image: Image) {
         if !self.begin_entry(number) {
             return;
+        }
+        if let Image::Entry(entry) = &image
+            && let Err(reason) = entry.bring()
+        {
+            return self.job.refuse(&reason);
         }
         let outlet = &self.outlet;
         let mut began = clock::now();

@@ -202,6 +202,10 @@ pub struct Link {
     pub dump_bytes: AtomicI64,
     /// Bytes of the dump that have been received.
     pub dump_received: AtomicU64,
+    /// Bytes of commands that came before the dump was loaded and wait to be applied.
+    pub ahead_bytes: AtomicU64,
+    /// The highest value of `ahead_bytes`.
+    pub ahead_bytes_peak: AtomicU64,
     /// When some of the dump was last received, Unix time in s.
     pub dump_heard_s: AtomicI64,
     /// Bytes read from the primary since the start.
@@ -256,6 +260,12 @@ impl Link {
         self.epoch.load(Ordering::Acquire) == epoch
     }
 
+    /// Notes how many bytes of commands wait for the dump.
+    pub fn note_ahead(&self, bytes: u64) {
+        self.ahead_bytes.store(bytes, Ordering::Relaxed);
+        self.ahead_bytes_peak.fetch_max(bytes, Ordering::Relaxed);
+    }
+
     /// Whether the stream is applied: `master_link_status:up`.
     pub fn is_up(&self) -> bool {
         self.state() == LinkState::Connected
@@ -273,6 +283,14 @@ pub enum ReplicaState {
     ReceivesDump,
     /// It is sent the stream: `online`.
     Online,
+}
+
+impl Outgoing {
+    /// Adds something to be sent before the stream.
+    pub fn push(&mut self, piece: Piece) {
+        self.dump_bytes += piece.byte_len();
+        self.dump.push_back(piece);
+    }
 }
 
 /// A connected replica.
@@ -293,6 +311,8 @@ pub struct Replica {
     pub is_urgent: AtomicBool,
     /// It is a server of this kind: it has named the capability.
     pub is_own_kind: AtomicBool,
+    /// The bytes of the stream that it takes before the end of a dump in parts; 0 if it takes no parts.
+    pub ahead_bytes_max: AtomicU64,
     /// REPLCONF rdb-only: it wants a dump and no stream.
     pub is_dump_only: AtomicBool,
     /// REPLCONF rdb-filter-only: it wants no keys.
@@ -320,19 +340,48 @@ pub struct Replica {
     pub has_sent: Condvar,
 }
 
-/// What is to be sent to a replica: the dump, then the stream.
+/// What comes before the stream.
+pub enum Piece {
+    /// Bytes that go as they are: answers, and a dump that does not go in parts.
+    Bare(Arc<Vec<u8>>),
+    /// An answer behind which parts begin.
+    Begin(Arc<Vec<u8>>),
+    /// Bytes of a dump that goes in parts.
+    Part(Arc<Vec<u8>>),
+    /// No part follows.
+    End,
+}
+
+impl Piece {
+    /// The number of bytes.
+    pub fn byte_len(&self) -> usize {
+        match self {
+            Piece::Bare(bytes) | Piece::Begin(bytes) | Piece::Part(bytes) => bytes.len(),
+            Piece::End => 0,
+        }
+    }
+}
+
+/// What is to be sent to a replica: the dump, then the stream. In parts the stream may come between the
+/// pieces of the dump.
 #[derive(Default)]
 pub struct Outgoing {
     /// Pieces of the dump.
-    pub dump: VecDeque<Arc<Vec<u8>>>,
+    pub dump: VecDeque<Piece>,
     /// The sum of their lengths.
     pub dump_bytes: usize,
     /// Nothing will be added to `dump`.
     pub dump_ended: bool,
     /// The stream begins when the replica acknowledges the dump, whose end it knows by a mark only.
     pub awaits_ack: bool,
-    /// The reader of the stream. It is read from when the dump has been sent.
+    /// The reader of the stream. It is read from when the dump has been sent, or in parts.
     pub reader: Option<Reader>,
+    /// The dump goes in parts.
+    pub has_parts: bool,
+    /// What is sent now is a part.
+    pub is_amid_parts: bool,
+    /// Bytes of the stream that the replica still takes before the end of the dump.
+    pub ahead_left: u64,
     /// The connection has ended: what is added is dropped.
     pub is_closed: bool,
     /// Why the worker is to close the connection; for the log.
@@ -364,6 +413,7 @@ impl Replica {
             takes_other_history: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
             is_own_kind: AtomicBool::new(false),
+            ahead_bytes_max: AtomicU64::new(0),
             is_dump_only: AtomicBool::new(false),
             without_keys: AtomicBool::new(false),
             without_functions: AtomicBool::new(false),

@@ -19,6 +19,8 @@ pub enum CloseCode {
     TooBig,
     /// The server failed.
     InternalError,
+    /// The server starts again: the client may connect at once.
+    ServiceRestart,
 }
 
 impl CloseCode {
@@ -33,6 +35,7 @@ impl CloseCode {
             CloseCode::PolicyViolation => 1008,
             CloseCode::TooBig => 1009,
             CloseCode::InternalError => 1011,
+            CloseCode::ServiceRestart => 1012,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Frames of a client.
 
+mod state;
+
 use super::close::may_be_received;
 use super::{CloseCode, Opcode, Utf8Checker, unmask};
 

@@ -30,10 +30,13 @@ enum Seen {
     Failed(CloseCode),
 }
 
-/// Decodes pieces, one call of the owner for each.
+/// Decodes pieces, one call of the owner for each. Between them the decoder goes to another process.
 fn decode_with<'a>(limits: Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
     let (mut decoder, mut incoming, mut seen) = (Decoder::new(limits), Incoming::default(), Vec::new());
     for mut piece in pieces {
+        if !decoder.is_closed() {
+            decoder = Decoder::with_state(limits, &decoder.state()).expect("it is a state");
+        }
         loop {
             match decoder.next(&mut piece, &mut incoming) {
                 Ok(None) => break,
@@ -65,6 +68,30 @@ fn decode(frames: &[Vec<u8>]) -> Vec<Seen> {
     let seen = decode_with(LIMITS, [&bytes[..]]);
     assert_eq!(decode_with(LIMITS, bytes.chunks(1)), seen, "byte by byte");
     seen
+}
+
+#[test]
+fn what_is_no_state_is_refused() {
+    let mut decoder = Decoder::new(LIMITS);
+    let frame = masked(0x01, "ä".as_bytes());
+    let mut input = &frame[..frame.len() - 1];
+    while decoder.next(&mut input, &mut Incoming::default()).expect("it is sound").is_some() {}
+    let state = decoder.state();
+    assert!(Decoder::with_state(LIMITS, &state).is_some());
+    for len in 0..state.len() {
+        assert!(Decoder::with_state(LIMITS, &state[..len]).is_none(), "{len}");
+    }
+    for at in 0..state.len() {
+        for bit in 0..8 {
+            let mut other = state.clone();
+            other[at] ^= 1 << bit;
+            if let Some(mut decoder) = Decoder::with_state(LIMITS, &other) {
+                let mut incoming = Incoming::default();
+                let mut input = &[0x55; 300][..];
+                while let Ok(Some(_)) = decoder.next(&mut input, &mut incoming) {}
+            }
+        }
+    }
 }
 
 fn text(text: &str) -> Seen {

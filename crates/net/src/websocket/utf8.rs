@@ -42,6 +42,17 @@ impl Utf8Checker {
         true
     }
 
+    /// The unfinished character.
+    pub fn begun(&self) -> &[u8] {
+        &self.begun[..usize::from(self.begun_len)]
+    }
+
+    /// A checker in the middle of a character; none if these bytes begin none.
+    pub fn with_begun(bytes: &[u8]) -> Option<Utf8Checker> {
+        let mut checker = Utf8Checker::default();
+        (checker.feed(bytes) && checker.begun() == bytes).then_some(checker)
+    }
+
     /// Whether no character is unfinished.
     pub fn is_complete(&self) -> bool {
         self.begun_len == 0

@@ -97,6 +97,8 @@ pub struct KeyspaceTarget<'a, 'k> {
     clock_of: &'a dyn Fn(KeyUsage) -> u32,
     /// Keys that are there already are replaced, not an error.
     replace: bool,
+    /// Called with each entry before it is put into its table.
+    prepare: Option<&'a mut Prepare<'a>>,
     /// For each shard the keys that wait.
     waiting: Vec<Vec<Waiting>>,
     /// The first key that was there already.
@@ -106,6 +108,9 @@ pub struct KeyspaceTarget<'a, 'k> {
     /// The facts about the file.
     pub facts: Vec<(Vec<u8>, Vec<u8>)>,
 }
+
+/// Changes how the value of a loaded entry is kept.
+pub type Prepare<'a> = dyn FnMut(&mut Entry) + 'a;
 
 /// A key that is to be put into its table.
 struct Waiting {
@@ -125,7 +130,14 @@ impl<'a, 'k> KeyspaceTarget<'a, 'k> {
     ) -> Self {
         let waiting = (0..shards.keyspace().shard_count()).map(|_| Vec::new()).collect();
         let (functions, facts) = (Vec::new(), Vec::new());
-        KeyspaceTarget { shards, clock_of, replace, waiting, failure: None, functions, facts }
+        KeyspaceTarget { shards, clock_of, replace, prepare: None, waiting, failure: None, functions, facts }
+    }
+
+    /// Has `prepare` called with each entry before it is put into its table.
+    #[must_use]
+    pub fn preparing(mut self, prepare: Option<&'a mut Prepare<'a>>) -> Self {
+        self.prepare = prepare;
+        self
     }
 
     /// Puts the keys of a shard that wait into its tables.
@@ -166,7 +178,10 @@ impl LoadTarget for KeyspaceTarget<'_, '_> {
         let shard = keyspace.shard_of(hash);
         let (database, offset) = (record.database, record.offset);
         let clock = (self.clock_of)(record.usage);
-        let entry = record.into_entry(clock);
+        let mut entry = record.into_entry(clock);
+        if let Some(prepare) = &mut self.prepare {
+            prepare(&mut entry);
+        }
         self.waiting[shard].push(Waiting { database, hash, entry, offset });
         if self.waiting[shard].len() >= KEYS_AT_ONCE {
             self.settle(shard);

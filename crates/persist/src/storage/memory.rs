@@ -13,7 +13,7 @@
 //! [`MemoryStorage::fail_sync`]: a sync fails, and the pages that it should have written count as clean, as
 //! on Linux: a later sync succeeds and does not write them. [`MemoryStorage::make_read_only`].
 
-use super::{OutputFile, SharedFile, Storage, StorageFile, directory_of};
+use super::{OutputFile, ScratchFile, SharedFile, Storage, StorageFile, directory_of};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -414,7 +414,53 @@ impl SharedFile for MemoryFile {
     }
 }
 
+/// A file without a name.
+struct MemoryScratch {
+    storage: MemoryStorage,
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl ScratchFile for MemoryScratch {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        drop(self.storage.operation()?);
+        let bytes = locked(&self.bytes);
+        let there = bytes.get(offset as usize..).and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write_at(&self, written: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.storage.changing_operation()?;
+        if let Some(space) = &mut state.space_bytes {
+            let left = space.checked_sub(written.len() as u64).ok_or(io::ErrorKind::StorageFull)?;
+            *space = left;
+        }
+        let (mut bytes, offset) = (locked(&self.bytes), offset as usize);
+        let end = offset + written.len();
+        let len = bytes.len().max(end);
+        bytes.resize(len, 0);
+        bytes[offset..end].copy_from_slice(written);
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, count: u64) -> io::Result<()> {
+        let mut state = self.storage.changing_operation()?;
+        if let Some(space) = &mut state.space_bytes {
+            *space += count;
+        }
+        let mut bytes = locked(&self.bytes);
+        let (start, end) = (bytes.len().min(offset as usize), bytes.len().min((offset + count) as usize));
+        bytes[start..end].fill(0);
+        Ok(())
+    }
+}
+
 impl Storage for MemoryStorage {
+    fn create_scratch(&self, _directory: &Path) -> io::Result<Box<dyn ScratchFile>> {
+        drop(self.changing_operation()?);
+        Ok(Box::new(MemoryScratch { storage: self.clone(), bytes: Mutex::default() }))
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let node = Node::default();
         self.changing_operation()?.change(Change::Add(path.to_owned(), node.clone()));

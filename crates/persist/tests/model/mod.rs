@@ -1,6 +1,8 @@
 //! What must hold for any bytes: they load or are refused, and what loaded is written and loaded again
 //! without loss.
 
+pub mod damaged;
+
 use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::format::{Checksum, VERSION};
 use mantissa_persist::load::{

@@ -8,10 +8,11 @@ use mantissa_engine::context::Context;
 use mantissa_engine::replication::passing;
 use mantissa_engine::session_state::SessionState;
 use mantissa_net::{Conn, Peer, Socket};
-use mantissa_protocol::{Args, decode_request, encode_request};
+use mantissa_protocol::{Args, Protocol, decode_request, encode_request};
 
+use super::wire;
 use crate::conn_id::peer_of;
-use crate::connection::{Connection, Partial};
+use crate::connection::{Connection, Partial, Wire};
 use crate::freeze::Frozen;
 
 /// The kind of its message.
@@ -21,20 +22,20 @@ pub const CLIENT: &[u8] = b"client";
 pub struct Arrival {
     state: SessionState,
     input: Vec<u8>,
+    wire: Wire,
     socket: Socket,
 }
 
 /// Whether a client can go over. The keys of TLS can not leave the process: no library takes them up again.
 pub fn may_go(frozen: &Frozen) -> bool {
-    frozen.connection.wire.is_resp()
-        && !frozen.socket.has_tls()
-        && passing::may_go(&frozen.connection.session)
+    !frozen.socket.has_tls() && passing::may_go(&frozen.connection.session)
 }
 
 /// Appends the message for a client. `is_told`: it waits for the hand-over, of which the other process tells
-/// it.
-pub fn encode(engine: &Engine, frozen: &Frozen, is_told: bool, out: &mut Vec<u8>) {
+/// it. False if what is spoken with it can not go over.
+pub fn encode(engine: &Engine, frozen: &Frozen, is_told: bool, out: &mut Vec<u8>) -> bool {
     let Frozen { connection, socket, .. } = frozen;
+    let Some(wire) = wire::encode(&connection.wire) else { return false };
     let mut state = SessionState::of(engine, &connection.session);
     if is_told {
         state.wait_no_longer();
@@ -46,7 +47,8 @@ pub fn encode(engine: &Engine, frozen: &Frozen, is_told: bool, out: &mut Vec<u8>
         Peer::Unix { path } => path.as_bytes(),
         Peer::Tcp { .. } => b"",
     };
-    encode_request(out, [CLIENT, &encoded, path, input]);
+    encode_request(out, [CLIENT, &encoded, path, input, &wire]);
+    true
 }
 
 /// Takes a client out of its message.
@@ -56,7 +58,8 @@ pub fn receive(message: Args<'_>, descriptor: OwnedFd) -> io::Result<Arrival> {
     let state = SessionState::decode(state.as_args()).ok_or_else(invalid)?;
     let path = std::str::from_utf8(message.at(2)).map_err(|_| invalid())?;
     let socket = Socket::received(descriptor, Some(path).filter(|path| !path.is_empty()))?;
-    Ok(Arrival { state, input: message.at(3).to_vec(), socket })
+    let wire = wire::decode(message.get(4).unwrap_or_default()).ok_or_else(invalid)?;
+    Ok(Arrival { state, input: message.at(3).to_vec(), wire, socket })
 }
 
 impl Arrival {
@@ -76,6 +79,10 @@ impl Arrival {
         let (session, reply) = self.state.restore(context, peer, descriptor)?;
         let mut connection = Box::new(Connection::new(session, Conn::from_bits(u64::MAX)));
         connection.first_bytes = reply;
+        if self.wire.is_websocket() {
+            connection.session.first_protocol = Protocol::Resp3;
+        }
+        connection.wire = self.wire;
         if !self.input.is_empty() {
             connection.partial = Some(Box::new(Partial { buffer: self.input, parser: Default::default() }));
         }

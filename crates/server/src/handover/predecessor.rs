@@ -3,7 +3,7 @@
 //! ```text
 //! here                                     the successor
 //! begin: configuration          ->         makes an engine, follows this server as a replica
-//!                               <-         synced
+//!                               <-         synced, and what it takes beside clients over RESP
 //! catch-up: the log's end       ->         applies the stream to that end at least
 //!                               <-         caught-up, and again until that takes no time
 //! (workers stop running requests)
@@ -36,10 +36,11 @@ use mantissa_engine::state::failover::FailoverState;
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, notice, verbose, warning};
 use mantissa_net::{LocalAddress, Socket};
+use mantissa_protocol::OwnedArgs;
 use mantissa_sys::{descriptors, process};
 
 use super::channel::Channel;
-use super::{ENVIRONMENT, await_placed, client};
+use super::{ENVIRONMENT, TAKES_WEB, await_placed, client};
 use crate::freeze::Freeze;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -177,12 +178,13 @@ impl<'a> Predecessor<'a> {
 
     fn pass_on(&mut self) -> Result<(), String> {
         self.begin()?;
-        self.await_message(b"synced", Duration::MAX)?;
+        let synced = self.await_message(b"synced", Duration::MAX)?;
+        let takes_web = synced.as_args().iter().any(|word| word == TAKES_WEB);
         self.await_savers();
         self.await_nearness()?;
         let background = self.engine.background_turn.lock();
         let began = Instant::now();
-        let freeze = Arc::<Freeze>::default();
+        let freeze = Arc::new(Freeze::new(takes_web));
         let mut has_closed_log = false;
         let outcome = self.freeze_and_send(&freeze, &mut has_closed_log);
         if let Err(reason) = outcome {
@@ -212,11 +214,11 @@ impl<'a> Predecessor<'a> {
     }
 
     /// Waits for a message of this kind.
-    fn await_message(&mut self, kind: &[u8], timeout: Duration) -> Result<(), String> {
+    fn await_message(&mut self, kind: &[u8], timeout: Duration) -> Result<OwnedArgs, String> {
         let began = Instant::now();
         loop {
             match self.channel.receive(LOOK_EVERY) {
-                Ok(message) if message.as_args().at(0) == kind => return Ok(()),
+                Ok(message) if message.as_args().at(0) == kind => return Ok(message),
                 Ok(message) if message.as_args().at(0) == b"failed" => {
                     return Err(String::from_utf8_lossy(message.as_args().at(1)).into_owned());
                 }
@@ -330,8 +332,9 @@ impl<'a> Predecessor<'a> {
             let (mut messages, mut sockets) = (Vec::new(), Vec::new());
             for frozen in batch.iter().filter(|frozen| client::may_go(frozen)) {
                 let is_told = frozen.connection.session.shared.id == self.request.client;
-                client::encode(self.engine, frozen, is_told, &mut messages);
-                sockets.push(frozen.socket.as_fd());
+                if client::encode(self.engine, frozen, is_told, &mut messages) {
+                    sockets.push(frozen.socket.as_fd());
+                }
             }
             let sent = self.channel.send_all(&messages, &sockets);
             sent.map_err(|error| format!("the successor is gone: {error}"))

@@ -20,7 +20,7 @@ use mantissa_sys::descriptors;
 
 use super::channel::Channel;
 use super::client::{self, Arrival};
-use super::{ENVIRONMENT, PREDECESSOR, await_placed};
+use super::{ENVIRONMENT, PREDECESSOR, TAKES_WEB, await_placed};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
@@ -106,7 +106,7 @@ impl Successor {
         network.post_all(|| Message::Freeze(Arc::clone(&freeze)));
         *network.predecessor.lock() = self.stream.take();
         self.follow(engine)?;
-        self.send(&[b"synced"])?;
+        self.send(&[b"synced", TAKES_WEB])?;
         loop {
             let message = self.channel.receive(Duration::MAX.min(Duration::from_secs(3600)));
             let message = message.map_err(|error| format!("the predecessor is gone: {error}"))?;

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use mantissa_net::http::{BodyReader, Head, ParsedHead, Status, parse_head};
+use mantissa_net::http::{BodyReader, Head, Method, ParsedHead, Status, parse_head};
+use mantissa_protocol::Args;
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Pairs};
+use super::json::error as json_error;
 use super::routes::Route;
+use super::sync_token::SyncToken;
 
 /// How long a head may take, from its first byte on.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -18,6 +21,7 @@ const BODY_BYTES_PER_SECOND_MIN: u64 = 1 << 10;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often a comment is sent where events are rare, so that a client that is gone is found.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+const NOTHING_RUN: &str = "ERR the server is being upgraded: nothing was run";
 /// The most bytes that are kept while a request runs, and that are dropped after the last answer.
 pub const SURPLUS_BYTES_MAX: usize = 256 << 10;
 
@@ -37,6 +41,16 @@ pub struct Pending {
     pub content: Vec<u8>,
 }
 
+/// A request that waits for the stream of replication.
+pub struct Behind {
+    /// The request.
+    pub request: Box<Pending>,
+    /// What it waits for.
+    pub token: SyncToken,
+    /// For how long, from now on.
+    pub until: Instant,
+}
+
 /// What a connection does.
 pub enum State {
     /// Waits for a request.
@@ -45,6 +59,8 @@ pub enum State {
     Head,
     /// Content is to come.
     Body(Box<Pending>),
+    /// A request is complete, and this replica has not the writes yet that its client knows of.
+    Behind(Box<Behind>),
     /// The commands of a request run.
     Running(Box<Exchange>),
     /// The last answer has been given; what comes is dropped. So many bytes have come.
@@ -112,7 +128,7 @@ impl HttpConnection {
                 *surplus <= SURPLUS_BYTES_MAX
             }
             State::Running(exchange) if exchange.streams() => true,
-            State::Running(_) => {
+            State::Running(_) | State::Behind(_) => {
                 self.input.extend_from_slice(bytes);
                 self.input.len() - self.at <= SURPLUS_BYTES_MAX
             }
@@ -133,6 +149,7 @@ impl HttpConnection {
         let further = match &self.state {
             State::Body(pending) => pending.content.len(),
             State::Running(exchange) => exchange.waiting_bytes(),
+            State::Behind(behind) => behind.request.content.len(),
             _ => 0,
         };
         self.input.len() + further
@@ -142,6 +159,48 @@ impl HttpConnection {
     pub fn take_input(&mut self) -> Vec<u8> {
         self.input.drain(..std::mem::take(&mut self.at));
         std::mem::take(&mut self.input)
+    }
+
+    /// Whether it can go to another process: no content is to come, and the last answer has not been given.
+    pub fn may_go(&self) -> bool {
+        !matches!(self.state, State::Body(_) | State::Behind(_) | State::Lingering(_))
+    }
+
+    /// What a client is told whose request has begun, and will not be run to its end.
+    pub fn answer_at_end(&self) -> Option<Vec<u8>> {
+        let (with_content, text) = match &self.state {
+            State::Body(request) => (request.head.method != Method::Head, NOTHING_RUN),
+            State::Behind(behind) => (behind.request.head.method != Method::Head, NOTHING_RUN),
+            State::Running(exchange) if !exchange.streams() => (
+                exchange.with_content,
+                "ERR the server is being upgraded: the request was not run to its end",
+            ),
+            _ => return None,
+        };
+        let mut bytes = Vec::new();
+        json_error(Status::Unavailable, text).write(&mut bytes, with_content, false);
+        Some(bytes)
+    }
+
+    /// Its state, for another process, if it can go there.
+    pub fn state(&self) -> Option<Pairs> {
+        let mut pairs: Pairs = vec![(b"input", self.input[self.at..].to_vec())];
+        match &self.state {
+            State::Idle | State::Head => {}
+            State::Running(exchange) => pairs.extend(exchange.state()),
+            State::Body(_) | State::Behind(_) | State::Lingering(_) => return None,
+        }
+        Some(pairs)
+    }
+
+    /// One in this state; none if it is no such state.
+    pub fn with_state(state: Args<'_>) -> Option<Self> {
+        let has = |name: &[u8]| (0..state.len()).step_by(2).find(|&at| state.at(at) == name);
+        let mut http = HttpConnection { input: state.get(has(b"input")? + 1)?.to_vec(), ..Self::default() };
+        if has(b"shape").is_some() {
+            http.state = State::Running(Box::new(Exchange::with_state(state)?));
+        }
+        Some(http)
     }
 
     /// Whether content has come of the request whose head was the last step.
@@ -167,7 +226,7 @@ impl HttpConnection {
                     }
                 }
             }
-            state @ (State::Running(_) | State::Lingering(_)) => {
+            state @ (State::Running(_) | State::Behind(_) | State::Lingering(_)) => {
                 self.state = state;
                 Step::Wait
             }

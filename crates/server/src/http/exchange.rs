@@ -1,10 +1,14 @@
 //! The answer to a request, made of the replies to its commands as they come.
 
 use mantissa_net::http::{Response, Status};
-use mantissa_protocol::{Decoder, Value, json as text};
+use mantissa_protocol::{Args, Decoder, Protocol, Value, json as text};
 
 use super::json;
 use super::plan::{Encoding, PACKED, Plan, RESP3, Shape};
+use super::sync_token::SyncToken;
+
+/// What is known of something, by names.
+pub type Pairs = Vec<(&'static [u8], Vec<u8>)>;
 
 /// What becomes of replies.
 pub enum Outcome {
@@ -26,6 +30,8 @@ pub struct Exchange {
     pub keeps_alive: bool,
     /// The origin that the answer is to be shown to.
     pub origin: Option<String>,
+    /// The client asks for a token of its writes; behind it the one that it has.
+    pub sync: Option<Option<SyncToken>>,
     shape: Shape,
     encoding: Encoding,
     /// Replies that are still to come.
@@ -50,6 +56,7 @@ impl Exchange {
             with_content: true,
             keeps_alive: true,
             origin: None,
+            sync: None,
             shape: plan.shape,
             encoding: plan.encoding,
             missing: replies,
@@ -60,6 +67,75 @@ impl Exchange {
             failure: None,
             is_open: false,
         }
+    }
+
+    /// Its state, for another process.
+    pub fn state(&self) -> Pairs {
+        let shape = match self.shape {
+            Shape::One => 0,
+            Shape::Many => 1,
+            Shape::Transaction => 2,
+            Shape::Events => 3,
+        };
+        let encoding = match self.encoding {
+            Encoding::Json { in_base64: false } => 0,
+            Encoding::Json { in_base64: true } => 1,
+            Encoding::Resp(Protocol::Resp2) => 2,
+            Encoding::Resp(Protocol::Resp3) => 3,
+            Encoding::Packed => 4,
+        };
+        let number = |number: usize| number.to_string().into_bytes();
+        let mut pairs: Pairs = vec![
+            (b"shape", number(shape)),
+            (b"encoding", number(encoding)),
+            (b"with-content", number(self.with_content.into())),
+            (b"keeps-alive", number(self.keeps_alive.into())),
+            (b"missing", number(self.missing)),
+            (b"is-open", number(self.is_open.into())),
+            (b"replies", self.replies[self.at..].to_vec()),
+            (b"content", self.content.clone()),
+        ];
+        pairs.extend(self.origin.iter().map(|origin| (&b"origin"[..], origin.clone().into_bytes())));
+        let sync = self.sync.iter().map(|sync| sync.as_ref().map_or_else(String::new, SyncToken::text));
+        pairs.extend(sync.map(|text| (&b"sync-token"[..], text.into_bytes())));
+        pairs.extend(self.failure.iter().map(|failure| (&b"failure"[..], failure.clone())));
+        pairs
+    }
+
+    /// One in this state; none if it is no such state.
+    pub fn with_state(state: Args<'_>) -> Option<Self> {
+        let value = |name: &[u8]| (0..state.len()).step_by(2).find(|&at| state.at(at) == name);
+        let value = |name: &[u8]| state.get(value(name)? + 1);
+        let number = |name: &[u8]| std::str::from_utf8(value(name)?).ok()?.parse::<u64>().ok();
+        let shape = match number(b"shape")? {
+            0 => Shape::One,
+            1 => Shape::Many,
+            2 => Shape::Transaction,
+            _ => Shape::Events,
+        };
+        let encoding = match number(b"encoding")? {
+            0 => Encoding::Json { in_base64: false },
+            1 => Encoding::Json { in_base64: true },
+            2 => Encoding::Resp(Protocol::Resp2),
+            3 => Encoding::Resp(Protocol::Resp3),
+            _ => Encoding::Packed,
+        };
+        let origin = value(b"origin").map(|origin| String::from_utf8(origin.to_vec()));
+        Some(Exchange {
+            with_content: number(b"with-content")? != 0,
+            keeps_alive: number(b"keeps-alive")? != 0,
+            origin: origin.transpose().ok()?,
+            sync: value(b"sync-token").map(SyncToken::parse),
+            shape,
+            encoding,
+            missing: number(b"missing")? as usize,
+            replies: value(b"replies")?.to_vec(),
+            at: 0,
+            decoder: Decoder::default(),
+            content: value(b"content")?.to_vec(),
+            failure: value(b"failure").map(<[u8]>::to_vec),
+            is_open: number(b"is-open")? != 0,
+        })
     }
 
     /// The answer never ends, and has begun.

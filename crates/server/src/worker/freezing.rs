@@ -8,6 +8,7 @@ use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
 use crate::freeze::Freeze;
+use crate::handover::wire;
 use crate::websocket::Source;
 
 /// How far a worker has stopped.
@@ -56,19 +57,22 @@ impl Worker<'_> {
         if !self.stopped.as_ref().is_some_and(|stopped| stopped.releases && !stopped.is_empty) {
             return;
         }
+        let takes_web = self.stopped.as_ref().is_some_and(|stopped| stopped.freeze.takes_web());
         let mut left = 0;
         for index in 0..self.connections.len() {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             if connection.is_successor() {
                 continue;
             }
-            if connection.wire.is_websocket() {
-                self.leave_websocket(driver, index);
+            let waiting = connection.session.replica.as_deref().map_or(0, primary::waiting_bytes);
+            let may_leave = waiting == 0 && connection.pending_replies.is_none();
+            let takes_web = takes_web && !driver.has_tls(connection.conn);
+            if may_leave && !connection.wire.is_resp() && !(takes_web && wire::may_go(&connection.wire)) {
+                self.leave_web(driver, index);
                 continue;
             }
             left += 1;
-            let waiting = connection.session.replica.as_deref().map_or(0, primary::waiting_bytes);
-            if waiting == 0 && connection.pending_replies.is_none() && !connection.is_released {
+            if may_leave && !connection.is_released {
                 connection.is_released = true;
                 driver.detach(connection.conn);
             }
@@ -104,12 +108,15 @@ impl Worker<'_> {
                 connection.moving_to = None;
                 driver.stay(conn);
             }
-            let is_waiting = connection.is_waiting();
+            let (is_waiting, is_websocket) = (connection.is_waiting(), connection.wire.is_websocket());
             if !first_bytes.is_empty() {
                 self.send_bytes(driver, conn, first_bytes, (0, Source::Reply));
             }
             if !is_waiting {
                 self.resume(driver, conn);
+            } else if is_websocket {
+                // Its pings are answered while it waits.
+                driver.resume_reading(conn);
             }
         }
     }

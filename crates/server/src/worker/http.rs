@@ -4,10 +4,10 @@
 //! request begins with a new session: no database, transaction or user is left over from the one before.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_engine::sessions;
+use mantissa_engine::{Engine, Session, sessions};
 use mantissa_net::http::{BodyReader, Framing, Head, Method, Response, Status};
 use mantissa_net::{Conn, Driver, Socket};
 use mantissa_protocol::OwnedArgs;
@@ -16,13 +16,16 @@ use super::Worker;
 use super::input::Input;
 use crate::connection::{Connection, Partial, Wire};
 use crate::http::routes::{Route, route};
-use crate::http::{self, Credentials, HttpConnection, Outcome, Overdue, Pending, Plan, Shape, State, Step};
-use crate::http::{Exchange, json_error, show_to};
+use crate::http::{self, Behind, Credentials, HttpConnection, Outcome, Overdue, Pending, Plan, Shape, State};
+use crate::http::{Exchange, SYNC_TOKEN, Step, SyncToken, json_error, show_to};
 use crate::service::Service;
 use crate::websocket::{Upgrade, ticket};
 
 /// Unsent bytes with which no further request is looked at.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// How long a replica may take to have the writes that a client knows of.
+const BEHIND_TIME_MAX: Duration = Duration::from_secs(5);
+const LATE: &str = "ERR this replica has not received the writes that Upstash-Sync-Token tells of";
 
 /// Answers a connection that is not to be served; within TLS there is nothing to answer with.
 pub(super) fn refuse_connection(socket: &Socket, service: Service, refusal: &str) {
@@ -34,6 +37,17 @@ pub(super) fn refuse_connection(socket: &Socket, service: Service, refusal: &str
     let mut bytes = Vec::new();
     json_error(status, text).write(&mut bytes, true, false);
     socket.write_best_effort(&bytes);
+}
+
+/// An answer with the token of its client's writes, if it asks for one.
+fn with_token(engine: &Engine, session: &Session, exchange: &Exchange, response: Response) -> Response {
+    let token = exchange.sync.as_ref().and_then(|before| {
+        SyncToken::after(engine, before.as_ref(), session.logged_lsn).map(|token| token.text())
+    });
+    match token {
+        Some(token) => response.with(SYNC_TOKEN, token),
+        None => response,
+    }
 }
 
 fn http_of(connection: &mut Connection) -> Option<&mut HttpConnection> {
@@ -70,7 +84,9 @@ impl Worker<'_> {
             _ => return,
         }
         let mut is_full = false;
-        while let Some(http) = self.http_mut(conn) {
+        // What comes while this process hands over is kept as it is.
+        let is_frozen = self.is_frozen();
+        while let Some(http) = self.http_mut(conn).filter(|_| !is_frozen) {
             is_full = driver.unsent(conn) > UNSENT_BYTES_MAX;
             if is_full {
                 break;
@@ -81,7 +97,7 @@ impl Worker<'_> {
                     self.refuse_http(driver, conn, &json_error(status, refusal_of(status)), true);
                 }
                 Step::Head(head) => self.begin_request(driver, conn, head),
-                Step::Request(pending) => self.run_request(driver, conn, &pending),
+                Step::Request(pending) => self.begin_to_run(driver, conn, pending),
             }
         }
         if let Some(http) = self.http_mut(conn) {
@@ -90,7 +106,9 @@ impl Worker<'_> {
                 http.is_held = true;
                 driver.hold_reading(conn);
                 driver.notify_sent(conn);
-            } else if !matches!(http.state, State::Running(_)) && std::mem::take(&mut http.is_held) {
+            } else if !matches!(http.state, State::Running(_) | State::Behind(_))
+                && std::mem::take(&mut http.is_held)
+            {
                 driver.resume_reading(conn);
             }
         }
@@ -176,6 +194,47 @@ impl Worker<'_> {
         }
     }
 
+    /// Runs a complete request, at once or as soon as this replica has the writes that its client knows of.
+    fn begin_to_run(&mut self, driver: &mut Driver, conn: Conn, request: Box<Pending>) {
+        let token = request.head.field(SYNC_TOKEN).and_then(SyncToken::parse);
+        match token.filter(|token| token.is_ahead(self.context.engine)) {
+            None => self.run_request(driver, conn, &request),
+            Some(token) => {
+                let until = Instant::now() + BEHIND_TIME_MAX;
+                if let Some(http) = self.http_mut(conn) {
+                    http.enter(State::Behind(Box::new(Behind { request, token, until })));
+                    self.behind.push(conn);
+                }
+            }
+        }
+    }
+
+    /// Goes on with requests that wait for the stream of replication. The others stay in the list.
+    pub(super) fn look_behind(&mut self, driver: &mut Driver) {
+        if self.behind.is_empty() || self.is_frozen() {
+            return;
+        }
+        for conn in std::mem::take(&mut self.behind) {
+            let engine = self.context.engine;
+            let Some(http) = self.http_mut(conn) else { continue };
+            let State::Behind(behind) = std::mem::replace(&mut http.state, State::Idle) else { continue };
+            if !behind.token.is_ahead(engine) {
+                self.run_request(driver, conn, &behind.request);
+            } else if Instant::now() >= behind.until {
+                let response =
+                    show_to(behind.request.origin.as_deref(), json_error(Status::Unavailable, LATE));
+                let head = &behind.request.head;
+                let whole = (head.method != Method::Head, head.keeps_alive);
+                self.answer_now(driver, conn, &response, whole);
+            } else {
+                http.state = State::Behind(behind);
+                self.behind.push(conn);
+                continue;
+            }
+            self.advance_http(driver, conn);
+        }
+    }
+
     /// Runs the commands of a complete request.
     fn run_request(&mut self, driver: &mut Driver, conn: Conn, request: &Pending) {
         let head = &request.head;
@@ -195,6 +254,7 @@ impl Worker<'_> {
         let mut exchange = Box::new(Exchange::new(&plan, replies));
         (exchange.with_content, exchange.keeps_alive) = whole;
         exchange.origin.clone_from(&request.origin);
+        exchange.sync = head.field(SYNC_TOKEN).map(SyncToken::parse);
         if replies == 0 {
             let response = Response::new(Status::Ok, "application/json", b"[]".to_vec());
             return self.answer_now(driver, conn, &show_to(request.origin.as_deref(), response), whole);
@@ -273,6 +333,7 @@ impl Worker<'_> {
             }
             Outcome::Part(part) => out.extend_from_slice(&part),
             Outcome::Begin(response) => {
+                let response = with_token(self.context.engine, &connection.session, exchange, response);
                 response.write_endless(&mut out);
                 if exchange.with_content {
                     out.extend_from_slice(&response.content);
@@ -281,6 +342,7 @@ impl Worker<'_> {
                 }
             }
             Outcome::Done(response) => {
+                let response = with_token(self.context.engine, &connection.session, exchange, response);
                 response.write(&mut out, exchange.with_content, exchange.keeps_alive);
                 connection.session.closing |= !exchange.keeps_alive;
                 http.enter(State::Idle);

@@ -17,7 +17,8 @@ use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
 use crate::conn_id::conn_id;
-use crate::connection::Connection;
+use crate::connection::{Connection, Wire};
+use crate::http::State;
 use crate::inbox::{Handover, Message};
 
 /// Clients that are looked at for one request to hand over, so that it takes little time however many there
@@ -102,7 +103,7 @@ impl Worker<'_> {
         connection.session.conn = conn_id(conn);
         *connection.session.shared.target.lock() =
             Target { worker: self.context.worker, conn: conn_id(conn) };
-        if connection.is_waiting() {
+        if connection.is_waiting() && !connection.wire.is_websocket() {
             driver.pause_reading(conn);
         } else if connection.held || self.is_frozen() {
             // Another process may have to read on if this one does not come to serve.
@@ -138,6 +139,7 @@ fn may_move(connection: &Connection) -> bool {
     !(connection.session.shared.has(tied)
         || connection.is_waiting()
         || connection.held
+        || matches!(&connection.wire, Wire::Http(http) if matches!(http.state, State::Behind(_)))
         || connection.session.closing
         || connection.session.killed)
         && connection.pending_replies.is_none()

@@ -198,11 +198,19 @@ impl Worker<'_> {
         driver.send(connection.conn, pongs);
     }
 
-    /// Ends a connection because this process ends: its state can not be handed over.
-    pub(super) fn leave_websocket(&mut self, driver: &mut Driver, index: usize) {
+    /// Ends a connection over HTTP or WebSocket because this process ends and no other can go on with it.
+    pub(super) fn leave_web(&mut self, driver: &mut Driver, index: usize) {
         let Some(mut connection) = self.connections[index].take() else { return };
-        if let Some(websocket) = connection.websocket() {
-            websocket.end(CloseCode::GoingAway, "the server is being upgraded");
+        match &mut connection.wire {
+            Wire::WebSocket(websocket) => {
+                websocket.end(CloseCode::ServiceRestart, "the server is being upgraded");
+            }
+            Wire::Http(http) => {
+                if let Some(answer) = http.answer_at_end() {
+                    driver.send(connection.conn, answer);
+                }
+            }
+            Wire::Resp => {}
         }
         self.end(driver, &mut connection);
     }

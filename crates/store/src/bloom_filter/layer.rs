@@ -173,6 +173,12 @@ impl Layer {
         set == 0
     }
 
+    /// Fetches all bits of an item ahead of their use.
+    #[inline]
+    pub fn fetch(&self, item: Hashed) {
+        self.places(item).for_each(|place| self.bytes.prefetch(place / 8));
+    }
+
     /// Whether it has as many items as it is made for.
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Estimates, overflow and merges, beside cells in a vector.
 
 use super::*;
+use crate::murmur::murmur_2;
 use crate::types::Sample;
 
 impl Sample for CountMinSketch {

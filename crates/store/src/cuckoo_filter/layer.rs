@@ -79,6 +79,12 @@ impl Layer {
         self.find(first, byte).or_else(|| self.find(second, byte))
     }
 
+    /// Fetches both buckets of an item ahead of their use.
+    #[inline]
+    pub fn fetch(&self, item: Hashed) {
+        item.hashes.into_iter().for_each(|hash| self.slots.prefetch(self.bucket(hash)));
+    }
+
     /// Whether the fingerprint is in one of the item's buckets.
     #[inline]
     pub fn contains(&self, item: Hashed) -> bool {

@@ -1,11 +1,39 @@
 //! Changes of packed bytes: a part of one container, or one value, is replaced, and the headers of the
 //! containers around it follow.
 
+use mantissa_memory::SharedBytes;
 use smallvec::SmallVec;
 
 use super::Fragment;
 use super::packed::{self, ARRAY, Header};
 use super::view::View;
+
+/// A change of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op<'o> {
+    /// Another value, in packed form, takes its place.
+    Set(&'o [u8]),
+    /// Of a container: of its children `removed` from `index` on go, and `added` others, which are `new` in
+    /// packed form, come there.
+    Children { index: usize, removed: usize, new: &'o [u8], added: usize },
+}
+
+impl<'o> Op<'o> {
+    /// What comes in, and how many children that are beside those that go.
+    pub fn new_bytes(self) -> (&'o [u8], usize) {
+        match self {
+            Op::Set(value) => (value, 0),
+            Op::Children { new, added, .. } => (new, added),
+        }
+    }
+}
+
+/// A packed value after a change of what is at a place in it; `None` if there is no such place.
+pub(super) fn changed(bytes: &[u8], place: &[usize], op: &Op<'_>) -> Option<Vec<u8>> {
+    let edit = Edit::of(bytes, place, op)?;
+    let (new, added) = op.new_bytes();
+    Some(edit.with_parts(bytes, new, added, |parts| parts.concat()))
+}
 
 /// A range of packed bytes to be replaced, and the headers that change with it.
 pub(super) struct Edit {
@@ -16,6 +44,9 @@ pub(super) struct Edit {
     /// The number of elements that go from the innermost container.
     removed: usize,
 }
+
+/// Where a header stands, its size, and what takes its place.
+type NewHeader = (usize, usize, Header, [u8; 9]);
 
 /// Where the children of a container begin: of `count` children from `index` on the range of bytes.
 fn children_range(bytes: &[u8], kind: u8, header: Header, index: usize, count: usize) -> (usize, usize) {
@@ -32,8 +63,16 @@ fn children_range(bytes: &[u8], kind: u8, header: Header, index: usize, count: u
 }
 
 impl Edit {
+    /// What a change of the value at `place` replaces.
+    pub fn of(bytes: &[u8], place: &[usize], op: &Op<'_>) -> Option<Edit> {
+        match *op {
+            Op::Set(_) => Edit::of_value(bytes, place),
+            Op::Children { index, removed, .. } => Edit::of_children(bytes, place, index, removed),
+        }
+    }
+
     /// The value at `place`, which is the child of a container for each step.
-    pub fn of_value(bytes: &[u8], place: &[usize]) -> Option<Edit> {
+    fn of_value(bytes: &[u8], place: &[usize]) -> Option<Edit> {
         let Some((&last, outer)) = place.split_last() else {
             return Some(Edit { around: SmallVec::new(), range: 0..packed::size(bytes), removed: 0 });
         };
@@ -50,7 +89,7 @@ impl Edit {
 
     /// `count` children, from `index` on, of the container at `place`. With a count of 0 the place before
     /// the child at `index`.
-    pub fn of_children(bytes: &[u8], place: &[usize], index: usize, count: usize) -> Option<Edit> {
+    fn of_children(bytes: &[u8], place: &[usize], index: usize, count: usize) -> Option<Edit> {
         let mut around = SmallVec::new();
         let mut at = 0;
         for step in place {
@@ -73,10 +112,10 @@ impl Edit {
         Some(Edit { around, range: at + from..at + to, removed })
     }
 
-    /// The bytes after the change: `added` elements, which are `new`, stand in the place of the range.
-    pub fn apply(&self, bytes: &[u8], new: &[u8], added: usize) -> Vec<u8> {
+    /// The headers after the change, the innermost first.
+    fn headers(&self, new: &[u8], added: usize) -> SmallVec<[NewHeader; 8]> {
         let (mut inner_old, mut inner_new) = (self.range.len(), new.len());
-        let mut headers = SmallVec::<[_; 8]>::new();
+        let mut headers = SmallVec::new();
         for (index, &(start, kind, old)) in self.around.iter().enumerate().rev() {
             let is_innermost = index + 1 == self.around.len();
             let count = if is_innermost { old.count + added - self.removed } else { old.count };
@@ -85,18 +124,43 @@ impl Edit {
             inner_new = header.size + header.body;
             headers.push((start, old.size, header, text));
         }
-        let total = packed::size(bytes);
-        let mut out = Vec::with_capacity(total + new.len() + 16);
+        headers
+    }
+
+    /// The block after the change: `added` elements, which are `new`, stand in the place of the range.
+    pub fn apply(&self, bytes: &[u8], new: &[u8], added: usize) -> SharedBytes {
+        self.with_parts(bytes, new, added, SharedBytes::joined)
+    }
+
+    /// Calls `join` with the parts that make up the bytes after the change.
+    fn with_parts<R>(&self, bytes: &[u8], new: &[u8], added: usize, join: impl FnOnce(&[&[u8]]) -> R) -> R {
+        let headers = self.headers(new, added);
+        let mut parts = SmallVec::<[&[u8]; 20]>::new();
         let mut at = 0;
         for (start, old_size, header, text) in headers.iter().rev() {
-            out.extend_from_slice(&bytes[at..*start]);
-            out.extend_from_slice(&text[..header.size]);
+            parts.extend([&bytes[at..*start], &text[..header.size]]);
             at = start + old_size;
         }
-        out.extend_from_slice(&bytes[at..self.range.start]);
-        out.extend_from_slice(new);
-        out.extend_from_slice(&bytes[self.range.end..total]);
-        out
+        parts.extend([&bytes[at..self.range.start], new, &bytes[self.range.end..packed::size(bytes)]]);
+        join(&parts)
+    }
+
+    /// The same in a block that is as large as the one after the change: only what stands behind the range
+    /// moves. False, and nothing has changed, if a header takes more or fewer bytes.
+    pub fn apply_in_place(&self, block: &mut [u8], new: &[u8], added: usize) -> bool {
+        let headers = self.headers(new, added);
+        let before = packed::size(block);
+        let after = before - self.range.len() + new.len();
+        if after > block.len() || headers.iter().any(|(_, size, header, _)| *size != header.size) {
+            return false;
+        }
+        block.copy_within(self.range.end..before, self.range.start + new.len());
+        block[self.range.start..][..new.len()].copy_from_slice(new);
+        block[after..before.max(after)].fill(0);
+        for (start, size, _, text) in &headers {
+            block[*start..start + size].copy_from_slice(&text[..*size]);
+        }
+        true
     }
 }
 
@@ -132,7 +196,7 @@ pub(super) fn rewrite(
             None => out.extend_from_slice(child),
             Some(place) if place.len() > depth + 1 => rewrite(child, inside, depth + 1, change, out),
             Some(_) => match change(View::new(child)) {
-                Some(new) => out.extend_from_slice(new.view().bytes()),
+                Some(new) => new.view().pack(out),
                 None => {
                     count -= 1;
                     removed.extend((kind != ARRAY).then(|| (packed::string(key), index)));

@@ -17,6 +17,8 @@
 //! Every number has one encoding, the shortest, so equal numbers of a kind have equal bytes. Stepping over a
 //! value costs O(1).
 
+use super::plain;
+
 pub(super) const NULL: u8 = 0;
 pub(super) const FALSE: u8 = 1;
 pub(super) const TRUE: u8 = 2;
@@ -37,11 +39,15 @@ const STRING_32: u8 = 15;
 pub(super) const ARRAY: u8 = 16;
 /// The same of objects.
 pub(super) const OBJECT: u8 = 20;
-const SMALL: u8 = 32;
-const SMALL_MIN: i64 = -16;
+/// The tag of the smallest of the integers that a tag holds.
+pub(super) const SMALL: u8 = 32;
+pub(super) const SMALL_MIN: i64 = -16;
+/// The number of integers that a tag holds.
+pub(super) const SMALL_COUNT: usize = 96;
 const SMALL_MAX: i64 = 79;
-const SHORT_STRING: u8 = 128;
-const SHORT_STRING_MAX: usize = 127;
+/// The tag of an empty string; with 1 to 127 added that of one of so many bytes.
+pub(super) const SHORT_STRING: u8 = 128;
+pub(super) const SHORT_STRING_MAX: usize = 127;
 
 /// Bytes of the shortest header of a container that has elements.
 const HEADER_MIN: usize = 3;
@@ -209,19 +215,18 @@ pub(super) fn number(bytes: &[u8]) -> Option<Number> {
 
 /// Appends the shortest of the encodings of an integer, whose tag is `tag` for one byte.
 fn put_signed(tag: u8, scale: Option<u8>, value: i64, out: &mut Vec<u8>) {
-    let bytes = value.to_le_bytes();
-    let (step, width) = if i8::try_from(value).is_ok() {
-        (0, 1)
-    } else if i16::try_from(value).is_ok() {
-        (1, 2)
-    } else if i32::try_from(value).is_ok() {
-        (2, 4)
-    } else {
-        (3, 8)
+    let bits = 65 - (value ^ value >> 63).leading_zeros();
+    let step = u8::from(bits > 8) + u8::from(bits > 16) + u8::from(bits > 32);
+    let mut bytes = [tag + step; 10];
+    let first = match scale {
+        None => 1,
+        Some(scale) => {
+            bytes[1] = scale;
+            2
+        }
     };
-    out.push(tag + step);
-    out.extend(scale);
-    out.extend_from_slice(&bytes[..width]);
+    bytes[first..first + 8].copy_from_slice(&value.to_le_bytes());
+    plain::push(out, &bytes, first + (1 << step));
 }
 
 /// Appends a number. A double must be finite.
@@ -241,20 +246,19 @@ pub(super) fn put_number(value: Number, out: &mut Vec<u8>) {
 }
 
 fn put_double(value: f64, out: &mut Vec<u8>) {
+    // More bytes than four are no fewer than those of the double. What an integer and a smaller scale give,
+    // an integer and this scale give too.
+    let scale = POWERS.iter().rposition(|power| (value * power).abs() <= DECIMAL_MAX);
     // The negative zero has no integer.
-    if value != 0.0 || value.is_sign_positive() {
-        for (scale, power) in POWERS.iter().enumerate() {
-            let scaled = value * power;
-            // More bytes than four are no fewer than those of the double.
-            if scaled.abs() > DECIMAL_MAX {
-                break;
+    if let Some(mut scale) = scale.filter(|_| value != 0.0 || value.is_sign_positive()) {
+        let scaled = value * POWERS[scale];
+        let mut integer = (scaled + 0.5_f64.copysign(scaled)) as i64;
+        if integer as f64 / POWERS[scale] == value {
+            while scale > 0 && integer % 10 == 0 {
+                (integer, scale) = (integer / 10, scale - 1);
             }
-            let integer = (scaled + 0.5_f64.copysign(scaled)) as i64;
-            if integer as f64 / power == value {
-                if put_decimal(integer, scale, out) {
-                    return;
-                }
-                break;
+            if put_decimal(integer, scale, out) {
+                return;
             }
         }
     }
@@ -321,12 +325,22 @@ pub(super) fn begin_string(out: &mut Vec<u8>) -> usize {
 #[inline]
 pub(super) fn end_string(start: usize, out: &mut Vec<u8>) {
     let len = out.len() - start - 1;
-    let (header, size) = string_header(len);
-    if size > 1 {
-        out.extend_from_slice(&[0; 4][..size - 1]);
-        out.copy_within(start + 1..start + 1 + len, start + size);
+    if len <= SHORT_STRING_MAX {
+        out[start] = SHORT_STRING + len as u8;
+        return;
     }
+    let (header, size) = string_header(len);
+    out.extend_from_slice(&[0; 4][..size - 1]);
+    out.copy_within(start + 1..start + 1 + len, start + size);
     out[start..start + size].copy_from_slice(&header[..size]);
+}
+
+/// Appends the string of the first `len` bytes of a chunk.
+#[inline]
+pub(super) fn put_short_string<const N: usize>(chunk: &[u8; N], len: usize, out: &mut Vec<u8>) {
+    const { assert!(N <= SHORT_STRING_MAX) };
+    out.push(SHORT_STRING + len as u8);
+    plain::push(out, chunk, len);
 }
 
 /// Where the text of the string that begins here stands.
@@ -354,6 +368,10 @@ pub(super) fn begin(out: &mut Vec<u8>) -> usize {
 #[inline]
 pub(super) fn end(start: usize, kind: u8, count: usize, out: &mut Vec<u8>) {
     let body = out.len() - start - HEADER_MIN;
+    if let (Ok(short), 1..) = (u8::try_from(body), count) {
+        out[start..start + HEADER_MIN].copy_from_slice(&[kind + 1, short, count as u8]);
+        return;
+    }
     let (header, bytes) = Header::new(kind, body, count);
     if header.size > HEADER_MIN {
         let from = start + HEADER_MIN;

@@ -9,6 +9,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
 use super::plain;
 use crate::key_hash::KeyHasher;
@@ -74,8 +76,6 @@ struct Failure {
     at: usize,
 }
 
-type Step<T = ()> = Result<T, Failure>;
-
 /// A key of an open object.
 #[derive(Clone, Copy)]
 struct Key {
@@ -85,172 +85,199 @@ struct Key {
     at: usize,
 }
 
+/// Positions are handed on and returned, so that they stay in registers. `None` is the end of the attempt.
 struct Parser<'a> {
     text: &'a [u8],
-    at: usize,
     out: Vec<u8>,
     /// Those of all open objects.
-    keys: Vec<Key>,
+    keys: SmallVec<[Key; 16]>,
     depth_left: usize,
+    failure: Option<Failure>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a [u8], depth_max: usize) -> Self {
         Parser {
             text,
-            at: 0,
             out: Vec::with_capacity(text.len() + 16),
-            keys: Vec::new(),
+            keys: SmallVec::new(),
             depth_left: depth_max,
+            failure: None,
         }
     }
 
     fn run(mut self, is_whole: bool) -> Result<Vec<u8>, ParseError> {
-        let outcome = self.value().and_then(|()| match self.peek() {
-            Some(_) if is_whole => self.at_next("trailing characters"),
-            _ => Ok(()),
+        let (first, at) = self.peek(0);
+        let end = self.value(first, at).and_then(|end| match self.peek(end) {
+            (Some(_), at) if is_whole => self.at_next(at, "trailing characters"),
+            _ => Some(end),
         });
         // Of a value that was read, the strings have been checked, and the rest is ASCII.
-        let unchecked = if outcome.is_ok() { &self.text[self.at..] } else { self.text };
-        if std::str::from_utf8(unchecked).is_err() {
+        if std::str::from_utf8(&self.text[end.unwrap_or(0)..]).is_err() {
             return Err(ParseError::NotUtf8);
         }
-        match outcome {
-            Ok(()) => Ok(self.out),
-            Err(Failure { reason, at }) => Err(locate(self.text, reason, at)),
+        match self.failure {
+            None => Ok(self.out),
+            Some(Failure { reason, at }) => Err(locate(self.text, reason, at)),
+        }
+    }
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.get(at).copied()
+    }
+
+    /// The next byte behind spaces, and where it stands.
+    #[inline(always)]
+    fn peek(&self, at: usize) -> (Option<u8>, usize) {
+        match self.byte(at) {
+            Some(byte) if byte > b' ' => (Some(byte), at),
+            // One space is usual, behind a comma or a colon.
+            Some(b' ') => match self.byte(at + 1) {
+                Some(byte) if byte > b' ' => (Some(byte), at + 1),
+                _ => self.peek_behind_spaces(at),
+            },
+            _ => self.peek_behind_spaces(at),
+        }
+    }
+
+    #[inline(never)]
+    fn peek_behind_spaces(&self, mut at: usize) -> (Option<u8>, usize) {
+        loop {
+            match self.byte(at) {
+                Some(b' ' | b'\n' | b'\t' | b'\r') => at += 1,
+                other => return (other, at),
+            }
+        }
+    }
+
+    /// An error at the byte that stands at `at`.
+    #[cold]
+    fn at_next<T>(&mut self, at: usize, reason: &'static str) -> Option<T> {
+        self.behind((at + 1).min(self.text.len()), reason)
+    }
+
+    /// An error behind the byte before `at`.
+    #[cold]
+    fn behind<T>(&mut self, at: usize, reason: &'static str) -> Option<T> {
+        self.failure = Some(Failure { reason, at });
+        None
+    }
+
+    /// The value at `at`, of which the first byte is given.
+    fn value(&mut self, first: Option<u8>, at: usize) -> Option<usize> {
+        match first {
+            Some(b'"') => self.string(at + 1),
+            Some(b'{') => self.object(at),
+            Some(b'[') => self.array(at),
+            Some(b'-' | b'0'..=b'9') => self.number(at),
+            Some(b'n') => self.word(at, b"ull", NULL),
+            Some(b't') => self.word(at, b"rue", TRUE),
+            Some(b'f') => self.word(at, b"alse", FALSE),
+            Some(_) => self.at_next(at, "expected value"),
+            None => self.at_next(at, EOF_VALUE),
         }
     }
 
     #[inline]
-    fn peek(&mut self) -> Option<u8> {
-        loop {
-            match self.text.get(self.at) {
-                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
-                other => return other.copied(),
-            }
-        }
-    }
-
-    /// An error at the byte that comes next.
-    #[cold]
-    fn at_next<T>(&self, reason: &'static str) -> Step<T> {
-        Err(Failure { reason, at: (self.at + 1).min(self.text.len()) })
-    }
-
-    /// An error behind the byte that came last.
-    #[cold]
-    fn behind<T>(&self, reason: &'static str) -> Step<T> {
-        Err(Failure { reason, at: self.at })
-    }
-
-    fn value(&mut self) -> Step {
-        match self.peek() {
-            Some(b'"') => {
-                self.at += 1;
-                self.string()
-            }
-            Some(b'{') => self.object(),
-            Some(b'[') => self.array(),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b'n') => self.word(b"ull", NULL),
-            Some(b't') => self.word(b"rue", TRUE),
-            Some(b'f') => self.word(b"alse", FALSE),
-            Some(_) => self.at_next("expected value"),
-            None => self.at_next(EOF_VALUE),
-        }
-    }
-
-    fn word(&mut self, rest: &[u8], tag: u8) -> Step {
-        self.at += 1;
-        for expected in rest {
-            let Some(byte) = self.text.get(self.at) else { return self.behind(EOF_VALUE) };
-            self.at += 1;
-            if byte != expected {
-                return self.behind("expected ident");
+    fn word(&mut self, at: usize, rest: &[u8], tag: u8) -> Option<usize> {
+        for (index, expected) in rest.iter().enumerate() {
+            let Some(byte) = self.byte(at + 1 + index) else {
+                return self.behind(self.text.len(), EOF_VALUE);
+            };
+            if byte != *expected {
+                return self.behind(at + 2 + index, "expected ident");
             }
         }
         self.out.push(tag);
-        Ok(())
+        Some(at + 1 + rest.len())
     }
 
-    fn descend(&mut self) -> Step {
+    /// Counts a bracket. Returns where it ends.
+    #[inline]
+    fn descend(&mut self, at: usize) -> Option<usize> {
         self.depth_left -= 1;
         if self.depth_left == 0 {
-            return self.at_next("recursion limit exceeded");
+            return self.at_next(at, "recursion limit exceeded");
         }
-        self.at += 1;
-        Ok(())
+        Some(at + 1)
     }
 
-    fn array(&mut self) -> Step {
-        self.descend()?;
+    fn array(&mut self, at: usize) -> Option<usize> {
+        let at = self.descend(at)?;
         let start = packed::begin(&mut self.out);
         let mut count = 0;
-        if self.peek() == Some(b']') {
-            self.at += 1;
-        } else {
+        let (mut first, mut at) = self.peek(at);
+        if first != Some(b']') {
             loop {
-                if self.peek().is_none() {
-                    return self.at_next(if count == 0 { EOF_LIST } else { EOF_VALUE });
+                if first.is_none() {
+                    return self.at_next(at, if count == 0 { EOF_LIST } else { EOF_VALUE });
                 }
-                self.value()?;
+                let end = self.value(first, at)?;
                 count += 1;
-                match self.peek() {
+                let (next, end) = self.peek(end);
+                match next {
                     Some(b',') => {
-                        self.at += 1;
-                        if self.peek() == Some(b']') {
-                            return self.at_next(TRAILING_COMMA);
+                        (first, at) = self.peek(end + 1);
+                        if first == Some(b']') {
+                            return self.at_next(at, TRAILING_COMMA);
                         }
                     }
                     Some(b']') => {
-                        self.at += 1;
+                        at = end;
                         break;
                     }
-                    Some(_) => return self.at_next("expected `,` or `]`"),
-                    None => return self.at_next(EOF_LIST),
+                    Some(_) => return self.at_next(end, "expected `,` or `]`"),
+                    None => return self.at_next(end, EOF_LIST),
                 }
             }
         }
         self.depth_left += 1;
         packed::end(start, ARRAY, count, &mut self.out);
-        Ok(())
+        Some(at + 1)
     }
 
-    fn object(&mut self) -> Step {
-        self.descend()?;
+    fn object(&mut self, at: usize) -> Option<usize> {
+        let mut at = self.descend(at)?;
         let start = packed::begin(&mut self.out);
         let first_key = self.keys.len();
         let mut is_first = true;
         loop {
-            match self.peek() {
+            let (first, key_at) = self.peek(at);
+            match first {
+                Some(b'"') => {}
                 Some(b'}') if is_first => {
-                    self.at += 1;
+                    at = key_at + 1;
                     break;
                 }
-                Some(b'"') => self.at += 1,
-                Some(b'}') => return self.at_next(TRAILING_COMMA),
-                Some(_) => return self.at_next("key must be a string"),
-                None if is_first => return self.at_next(EOF_OBJECT),
-                None => return self.at_next(EOF_VALUE),
+                Some(b'}') => return self.at_next(key_at, TRAILING_COMMA),
+                Some(_) => return self.at_next(key_at, "key must be a string"),
+                None if is_first => return self.at_next(key_at, EOF_OBJECT),
+                None => return self.at_next(key_at, EOF_VALUE),
             }
             is_first = false;
-            let at = self.out.len();
-            self.string()?;
-            self.keys.push(Key { tag: key_tag(packed::string(&self.out[at..])), at });
-            match self.peek() {
-                Some(b':') => self.at += 1,
-                Some(_) => return self.at_next("expected `:`"),
-                None => return self.at_next(EOF_OBJECT),
+            let key = self.out.len();
+            let end = self.string(key_at + 1)?;
+            // What takes as many bytes and one stands there as it was read.
+            let read = &self.text[key_at + 1..end - 1];
+            let is_read = read.len() <= packed::SHORT_STRING_MAX && self.out.len() - key == read.len() + 1;
+            let text = if is_read { read } else { packed::string(&self.out[key..]) };
+            self.keys.push(Key { tag: key_tag(text), at: key });
+            let (colon, colon_at) = self.peek(end);
+            match colon {
+                Some(b':') => {}
+                Some(_) => return self.at_next(colon_at, "expected `:`"),
+                None => return self.at_next(colon_at, EOF_OBJECT),
             }
-            self.value()?;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => {
-                    self.at += 1;
-                    break;
-                }
-                Some(_) => return self.at_next("expected `,` or `}`"),
-                None => return self.at_next(EOF_OBJECT),
+            let (first, value_at) = self.peek(colon_at + 1);
+            let end = self.value(first, value_at)?;
+            let (next, next_at) = self.peek(end);
+            at = next_at + 1;
+            match next {
+                Some(b',') => {}
+                Some(b'}') => break,
+                Some(_) => return self.at_next(next_at, "expected `,` or `}`"),
+                None => return self.at_next(next_at, EOF_OBJECT),
             }
         }
         self.depth_left += 1;
@@ -260,42 +287,49 @@ impl<'a> Parser<'a> {
         }
         self.keys.truncate(first_key);
         packed::end(start, OBJECT, count, &mut self.out);
-        Ok(())
+        Some(at)
     }
 
-    /// A string, its quote read.
-    #[inline]
-    fn string(&mut self) -> Step {
-        let (first, start) = (self.at, packed::begin_string(&mut self.out));
-        let mut is_beyond_ascii = false;
-        loop {
-            let (at, is_beyond) = plain::append(self.text, self.at, self.text.len(), &mut self.out);
-            self.at = at;
-            is_beyond_ascii |= is_beyond;
-            match self.text.get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    self.at += 1;
-                    self.escape()?;
-                }
-                Some(_) => {
-                    self.at += 1;
-                    return self.behind("control character (\\u0000-\\u001F) found while parsing a string");
-                }
-                None => return self.behind(EOF_STRING),
+    /// A string, whose quote stands before `at`.
+    #[inline(always)]
+    fn string(&mut self, at: usize) -> Option<usize> {
+        if let Some(chunk) = self.text[at..].first_chunk::<{ plain::STEP }>() {
+            let look = plain::look(chunk);
+            if chunk.get(look.plain) == Some(&b'"') && !look.is_beyond_ascii {
+                packed::put_short_string(chunk, look.plain, &mut self.out);
+                return Some(at + look.plain + 1);
             }
         }
-        if is_beyond_ascii && std::str::from_utf8(&self.text[first..self.at]).is_err() {
-            return self.behind("not UTF-8");
-        }
-        self.at += 1;
-        packed::end_string(start, &mut self.out);
-        Ok(())
+        self.long_string(at)
     }
 
-    fn escape(&mut self) -> Step {
-        let Some(&letter) = self.text.get(self.at) else { return self.behind(EOF_STRING) };
-        self.at += 1;
+    #[inline(never)]
+    fn long_string(&mut self, first: usize) -> Option<usize> {
+        let (mut at, start) = (first, packed::begin_string(&mut self.out));
+        let mut is_beyond_ascii = false;
+        loop {
+            let is_beyond;
+            (at, is_beyond) = plain::append(self.text, at, self.text.len(), &mut self.out);
+            is_beyond_ascii |= is_beyond;
+            match self.byte(at) {
+                Some(b'"') => break,
+                Some(b'\\') => at = self.escape(at + 1)?,
+                Some(_) => {
+                    let reason = "control character (\\u0000-\\u001F) found while parsing a string";
+                    return self.behind(at + 1, reason);
+                }
+                None => return self.behind(at, EOF_STRING),
+            }
+        }
+        if is_beyond_ascii && std::str::from_utf8(&self.text[first..at]).is_err() {
+            return self.behind(at, "not UTF-8");
+        }
+        packed::end_string(start, &mut self.out);
+        Some(at + 1)
+    }
+
+    fn escape(&mut self, at: usize) -> Option<usize> {
+        let Some(letter) = self.byte(at) else { return self.behind(at, EOF_STRING) };
         let byte = match letter {
             b'"' | b'\\' | b'/' => letter,
             b'b' => 8,
@@ -304,93 +338,98 @@ impl<'a> Parser<'a> {
             b'r' => b'\r',
             b't' => b'\t',
             b'u' => {
-                let character = self.code_point()?;
+                let (character, end) = self.code_point(at + 1)?;
                 self.out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                return Ok(());
+                return Some(end);
             }
-            _ => return self.behind("invalid escape"),
+            _ => return self.behind(at + 1, "invalid escape"),
         };
         self.out.push(byte);
-        Ok(())
+        Some(at + 1)
     }
 
-    fn code_point(&mut self) -> Step<char> {
+    /// The character that stands for itself in hexadecimal, and where that ends.
+    fn code_point(&mut self, at: usize) -> Option<(char, usize)> {
         const LONE: &str = "lone leading surrogate in hex escape";
-        let first = self.hex()?;
+        let first = self.hex(at)?;
+        let mut at = at + 4;
         if (0xdc00..0xe000).contains(&first) {
-            return self.behind(LONE);
+            return self.behind(at, LONE);
         }
         let mut code = first;
         if (0xd800..0xdc00).contains(&first) {
             for expected in *b"\\u" {
-                let Some(&byte) = self.text.get(self.at) else { return self.behind(EOF_STRING) };
-                self.at += 1;
+                let Some(byte) = self.byte(at) else { return self.behind(at, EOF_STRING) };
+                at += 1;
                 if byte != expected {
-                    return self.behind("unexpected end of hex escape");
+                    return self.behind(at, "unexpected end of hex escape");
                 }
             }
-            let second = self.hex()?;
+            let second = self.hex(at)?;
+            at += 4;
             if !(0xdc00..0xe000).contains(&second) {
-                return self.behind(LONE);
+                return self.behind(at, LONE);
             }
             code = 0x1_0000 + ((first - 0xd800) << 10 | (second - 0xdc00));
         }
-        char::from_u32(code).map_or_else(|| self.behind("invalid unicode code point"), Ok)
+        match char::from_u32(code) {
+            Some(character) => Some((character, at)),
+            None => self.behind(at, "invalid unicode code point"),
+        }
     }
 
-    fn hex(&mut self) -> Step<u32> {
-        let Some(digits) = self.text.get(self.at..self.at + 4) else {
-            self.at = self.text.len();
-            return self.behind(EOF_STRING);
+    /// The value of four hexadecimal digits.
+    fn hex(&mut self, at: usize) -> Option<u32> {
+        let Some(digits) = self.text.get(at..at + 4) else {
+            return self.behind(self.text.len(), EOF_STRING);
         };
-        self.at += 4;
         let mut value = 0;
         for &digit in digits {
-            let Some(digit) = char::from(digit).to_digit(16) else { return self.behind("invalid escape") };
+            let Some(digit) = char::from(digit).to_digit(16) else {
+                return self.behind(at + 4, "invalid escape");
+            };
             value = value << 4 | digit;
         }
-        Ok(value)
+        Some(value)
     }
 
-    fn number(&mut self) -> Step {
-        let start = self.at;
+    fn number(&mut self, start: usize) -> Option<usize> {
         let is_negative = self.text[start] == b'-';
-        self.at += usize::from(is_negative);
-        let first = self.at;
-        let mut digits = 0;
-        match self.text.get(self.at) {
-            Some(b'0') => {
-                self.at += 1;
-                if self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
-                    return self.at_next(INVALID_NUMBER);
-                }
-            }
-            Some(b'1'..=b'9') => digits = self.digits(0),
-            None => return self.behind(EOF_VALUE),
-            Some(_) => {
-                self.at += 1;
-                return self.behind(INVALID_NUMBER);
-            }
-        }
-        let (mut count, mut scale, mut has_exponent) = (self.at - first, 0, false);
-        let is_integer = !matches!(self.text.get(self.at), Some(b'.' | b'e' | b'E'));
+        let first = start + usize::from(is_negative);
+        let (mut digits, mut at) = match self.byte(first) {
+            Some(b'0') => match self.byte(first + 1) {
+                Some(b'0'..=b'9') => return self.at_next(first + 1, INVALID_NUMBER),
+                _ => (0, first + 1),
+            },
+            Some(b'1'..=b'9') => self.digits(0, first),
+            None => return self.behind(first, EOF_VALUE),
+            Some(_) => return self.behind(first + 1, INVALID_NUMBER),
+        };
+        let (mut count, mut scale, mut has_exponent) = (at - first, 0, false);
+        let is_integer = !matches!(self.byte(at), Some(b'.' | b'e' | b'E'));
         if !is_integer {
-            (digits, scale) = self.fraction(digits)?;
+            let whole = at;
+            (digits, at) = self.fraction(digits, whole)?;
+            scale = (at - whole).saturating_sub(1);
             count += scale;
-            has_exponent = self.exponent()?;
+            let end = self.exponent(at)?;
+            has_exponent = end != at;
+            at = end;
         }
         let is_exact = count <= DIGITS_MAX && !has_exponent && !(is_negative && digits == 0);
         let integer = if is_negative { (digits as i64).wrapping_neg() } else { digits as i64 };
         if is_exact && is_integer {
             packed::put_number(Number::Integer(integer), &mut self.out);
-            return Ok(());
+            return Some(at);
         }
         if is_exact && count <= UNIQUE_DIGITS && self.decimal(integer, scale) {
-            return Ok(());
+            return Some(at);
         }
-        let number = self.wide_number(&self.text[start..self.at], is_integer)?;
+        let Some(number) = wide_number(&self.text[start..at], is_integer) else {
+            return self.behind(at, "number out of range");
+        };
         packed::put_number(number, &mut self.out);
-        Ok(())
+        Some(at)
     }
 
     /// The double `integer` / 10^`scale`, if it is encoded in this way.
@@ -402,63 +441,58 @@ impl<'a> Parser<'a> {
         packed::put_decimal(integer, scale, &mut self.out)
     }
 
-    fn wide_number(&self, text: &[u8], is_integer: bool) -> Step<Number> {
-        let integer = || {
-            let unsigned = || mantissa_number::parse_u64(text).map(Number::Unsigned);
-            mantissa_number::parse_i64(text).map(Number::Integer).or_else(unsigned)
-        };
-        if let Some(number) = (is_integer && text != b"-0").then(integer).flatten() {
-            return Ok(number);
-        }
-        match mantissa_number::parse_f64(text) {
-            Some(value) if value.is_finite() => Ok(Number::Double(value)),
-            _ => self.behind("number out of range"),
-        }
-    }
-
-    /// Reads digits behind others. Returns their value, modulo 2^64.
+    /// Reads digits behind others. Returns their value, modulo 2^64, and where they end.
     #[inline]
-    fn digits(&mut self, mut value: u64) -> u64 {
-        while let Some(&digit @ b'0'..=b'9') = self.text.get(self.at) {
+    fn digits(&self, mut value: u64, mut at: usize) -> (u64, usize) {
+        while let Some(digit @ b'0'..=b'9') = self.byte(at) {
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+            at += 1;
         }
-        value
+        (value, at)
     }
 
-    /// A fraction behind these digits. Returns all digits, and how many are in the fraction.
-    fn fraction(&mut self, digits: u64) -> Step<(u64, usize)> {
-        if self.text.get(self.at) != Some(&b'.') {
-            return Ok((digits, 0));
+    /// A fraction behind these digits. Returns all digits, and where it ends.
+    #[inline]
+    fn fraction(&mut self, digits: u64, at: usize) -> Option<(u64, usize)> {
+        if self.byte(at) != Some(b'.') {
+            return Some((digits, at));
         }
-        self.at += 1;
-        let first = self.at;
-        let digits = self.digits(digits);
-        if self.at == first {
-            let is_end = self.at == self.text.len();
-            return self.at_next(if is_end { EOF_VALUE } else { INVALID_NUMBER });
+        let (digits, end) = self.digits(digits, at + 1);
+        if end == at + 1 {
+            let is_end = end == self.text.len();
+            return self.at_next(end, if is_end { EOF_VALUE } else { INVALID_NUMBER });
         }
-        Ok((digits, self.at - first))
+        Some((digits, end))
     }
 
-    /// Whether there is an exponent.
-    fn exponent(&mut self) -> Step<bool> {
-        if !matches!(self.text.get(self.at), Some(b'e' | b'E')) {
-            return Ok(false);
+    /// Where the exponent ends that may stand here.
+    #[inline]
+    fn exponent(&mut self, at: usize) -> Option<usize> {
+        if !matches!(self.byte(at), Some(b'e' | b'E')) {
+            return Some(at);
         }
-        self.at += 1;
-        self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
-        let first = self.at;
-        self.digits(0);
-        if self.at == first {
-            if self.at == self.text.len() {
-                return self.behind(EOF_VALUE);
+        let first = at + 1 + usize::from(matches!(self.byte(at + 1), Some(b'+' | b'-')));
+        let (_, end) = self.digits(0, first);
+        if end == first {
+            if end == self.text.len() {
+                return self.behind(end, EOF_VALUE);
             }
-            self.at += 1;
-            return self.behind(INVALID_NUMBER);
+            return self.behind(end + 1, INVALID_NUMBER);
         }
-        Ok(true)
+        Some(end)
     }
+}
+
+/// A number that the quick ways do not read; `None` if it is too large.
+fn wide_number(text: &[u8], is_integer: bool) -> Option<Number> {
+    let integer = || {
+        let unsigned = || mantissa_number::parse_u64(text).map(Number::Unsigned);
+        mantissa_number::parse_i64(text).map(Number::Integer).or_else(unsigned)
+    };
+    if let Some(number) = (is_integer && text != b"-0").then(integer).flatten() {
+        return Some(number);
+    }
+    mantissa_number::parse_f64(text).filter(|value| value.is_finite()).map(Number::Double)
 }
 
 /// As many digits are below 2^63.

@@ -1,21 +1,22 @@
 //! Strings are looked through and copied in one pass, 16 bytes at a time.
 
 /// Bytes of one step.
-const STEP: usize = 16;
+pub(super) const STEP: usize = 16;
 
 /// What the first bytes of a step are.
 #[derive(Clone, Copy)]
-struct Look {
+pub(super) struct Look {
     /// How many come before one that ends a string or needs an escape: a quote, a backslash, a control
     /// character.
-    plain: usize,
+    pub plain: usize,
     /// Whether one of these is beyond ASCII.
-    is_beyond_ascii: bool,
+    pub is_beyond_ascii: bool,
 }
 
+/// Looks at a step.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn look(chunk: &[u8; STEP]) -> Look {
+pub(super) fn look(chunk: &[u8; STEP]) -> Look {
     use std::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
     };
@@ -32,9 +33,10 @@ fn look(chunk: &[u8; STEP]) -> Look {
     Look { plain: end.trailing_zeros() as usize, is_beyond_ascii: high & (end - 1) & !end != 0 }
 }
 
+/// Looks at a step.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn look(chunk: &[u8; STEP]) -> Look {
+pub(super) fn look(chunk: &[u8; STEP]) -> Look {
     const ONES: u128 = u128::MAX / 0xff;
     const TOPS: u128 = ONES << 7;
     let bytes = u128::from_le_bytes(*chunk);
@@ -46,6 +48,40 @@ fn look(chunk: &[u8; STEP]) -> Look {
     let plain = special.trailing_zeros() as usize / 8;
     let before = 1_u128.checked_shl(8 * plain as u32).unwrap_or(0).wrapping_sub(1);
     Look { plain, is_beyond_ascii: bytes & TOPS & before != 0 }
+}
+
+/// Appends the first `count` bytes of `chunk`, at most all, by one store of its size.
+#[inline(always)]
+pub(super) fn push<const N: usize>(out: &mut Vec<u8>, chunk: &[u8; N], count: usize) {
+    out.reserve(N);
+    // SAFETY: the spare room has N bytes at least, all of which the chunk writes; no more of them count.
+    unsafe {
+        let len = out.len();
+        out.as_mut_ptr().add(len).cast::<[u8; N]>().write_unaligned(*chunk);
+        out.set_len(len + count.min(N));
+    }
+}
+
+/// Appends `before`, the first `count` bytes of `chunk`, at most all, and `behind`.
+#[inline(always)]
+pub(super) fn push_between<const N: usize>(
+    out: &mut Vec<u8>,
+    before: u8,
+    (chunk, count): (&[u8; N], usize),
+    behind: [u8; 2],
+) {
+    let count = count.min(N);
+    out.reserve(N + 3);
+    // SAFETY: the spare room has N + 3 bytes at least. The first 1 + N of them are written, and then the two
+    // from 1 + `count` on, so all that count are.
+    unsafe {
+        let len = out.len();
+        let to = out.as_mut_ptr().add(len);
+        to.write(before);
+        to.add(1).cast::<[u8; N]>().write_unaligned(*chunk);
+        to.add(1 + count).cast::<[u8; 2]>().write_unaligned(behind);
+        out.set_len(len + 3 + count);
+    }
 }
 
 /// Appends `bytes[at..end]` up to a byte that ends a string or needs an escape: a quote, a backslash, a
@@ -60,13 +96,7 @@ pub(super) fn append(bytes: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>)
         };
         let look = look(chunk);
         let count = look.plain.min(end - at);
-        out.reserve(STEP);
-        // SAFETY: the spare room has 16 bytes at least, all of which the chunk writes; `count` is no more.
-        unsafe {
-            let len = out.len();
-            out.as_mut_ptr().add(len).cast::<[u8; STEP]>().write_unaligned(*chunk);
-            out.set_len(len + count);
-        }
+        push(out, chunk, count);
         is_beyond_ascii |= look.is_beyond_ascii;
         at += count;
         if count < STEP {

@@ -1,5 +1,7 @@
 //! Documents behave as trees of values, whatever is done to them.
 
+use mantissa_memory::small_or_large::Borrowed;
+
 use super::packed::Header;
 use super::*;
 use crate::EncodingLimits;
@@ -205,6 +207,104 @@ fn documents_change_as_trees_do() {
     }
 }
 
+impl Model {
+    /// One of this many children, of which some are large themselves.
+    fn large(random: &mut Random, count: usize, depth: usize) -> Model {
+        let child = |random: &mut Random| match random.below(20) {
+            0 if depth > 0 => {
+                let count = random.below(120);
+                Model::large(random, count, depth - 1)
+            }
+            1 => Model::Text(format!("\"{}\"", "z".repeat(random.below(6000)))),
+            _ => Model::random(random, 2),
+        };
+        match random.below(2) {
+            0 => Model::Array((0..count).map(|_| child(random)).collect()),
+            _ => Model::Object((0..count).map(|number| (format!("k{number}"), child(random))).collect()),
+        }
+    }
+}
+
+/// Whether everything that can be asked of a document is as of the model.
+fn assert_same(document: &Json, model: &Model, random: &mut Random) {
+    if let Borrowed::Large(tree) = document.body.get() {
+        tree.check();
+    }
+    let root = document.root();
+    assert_eq!(shown(root), model.text());
+    assert_eq!(root.len(), model.len());
+    let packed = Fragment::of(root);
+    assert_eq!(packed, model.fragment());
+    assert_eq!(packed.0.len(), root.memory_usage());
+    assert!(root.is_same(packed.view()) && packed.view().is_same(root));
+    let from = random.below(model.len() + 2);
+    match model {
+        Model::Array(elements) => {
+            let texts: Vec<String> = elements.iter().skip(from).map(Model::text).collect();
+            assert_eq!(root.elements_from(from).map(shown).collect::<Vec<_>>(), texts);
+            assert_eq!(root.child(from).map(shown), texts.first().cloned());
+        }
+        Model::Object(members) => {
+            let keys = root.members().map(|(key, _)| key.to_vec());
+            assert!(keys.eq(members.iter().map(|(key, _)| key.as_bytes().to_vec())));
+            if let Some((key, value)) = members.get(from) {
+                let (index, found) = root.member(key.as_bytes()).expect("it is there");
+                assert_eq!((index, shown(found)), (from, value.text()));
+            }
+            assert!(root.member(b"no key").is_none());
+        }
+        Model::Text(_) => assert!(root.child(from).is_none()),
+    }
+}
+
+#[test]
+fn large_documents_change_as_trees_do() {
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let count = 20 << random.below(4);
+        let mut model = Model::large(&mut random, count, 2);
+        let mut document = Json::new(&model.fragment());
+        assert_same(&document, &model, &mut random);
+        for serial in 0..40 {
+            let (before, text) = (document.clone(), model.text());
+            change(&mut document, &mut model, &mut random, serial);
+            assert_same(&document, &model, &mut random);
+            assert_eq!(shown(before.root()), text, "a clone stays what it was");
+        }
+        assert!(document.memory_usage() >= document.root().memory_usage());
+        (0..20).for_each(|slice| _ = document.compact(slice));
+        assert_same(&document, &model, &mut random);
+    }
+}
+
+#[test]
+fn a_document_grows_and_shrinks_one_by_one() {
+    let mut document = Json::new(&Fragment::empty_array());
+    let mut model = Vec::new();
+    for number in 0..3000 {
+        let place = [0, number, number / 2][number % 3];
+        model.insert(place, Model::Text(number.to_string()));
+        assert!(document.insert(&[], place, &[Fragment::number(Number::Integer(number as i64))]));
+    }
+    let mut random = Random::new(1);
+    while !model.is_empty() {
+        if model.len() % 500 == 0 {
+            assert_same(&document, &Model::Array(model.clone()), &mut random);
+        }
+        let place = random.below(model.len());
+        model.remove(place);
+        document.remove(&[], place, 1);
+    }
+    assert_eq!(shown(document.root()), "[]");
+    // Blocks fill as elements come at the end.
+    let text = Fragment::string(&[b'x'; 100]);
+    for number in 0..2000 {
+        document.insert(&[], number, std::slice::from_ref(&text));
+    }
+    let (held, needed) = (document.memory_usage(), document.root().memory_usage());
+    assert!(held * 10 < needed * 12, "{held} bytes for {needed}");
+}
+
 #[test]
 fn headers_take_as_few_bytes_as_they_can() {
     for (body, count, size) in [(0, 0, 1), (255, 255, 3), (256, 1, 5), (65_535, 2, 5), (65_536, 3, 9)] {
@@ -261,4 +361,32 @@ fn what_is_not_utf_8_is_refused_wherever_it_stands() {
         printed("[\"aaaaaaaaaaaaaaa\u{20ac}\",\"\\u20ac\"]"),
         Ok("[\"aaaaaaaaaaaaaaa\u{20ac}\",\"\u{20ac}\"]".to_owned())
     );
+}
+
+#[test]
+fn many_changes_of_a_large_document_are_as_those_of_a_small_one() {
+    let record =
+        |number: usize| format!(r#"{{"id":{number},"name":"a name of some length","tags":[1,2,{number}]}}"#);
+    let records: Vec<String> = (0..4000).map(record).collect();
+    let text = format!(r#"{{"records":[{}],"end":1}}"#, records.join(","));
+    let changed = |wanted: &[usize], make: &dyn Fn(View<'_>) -> Option<Fragment>| {
+        let places: Vec<[usize; 3]> = wanted.iter().map(|&number| [0, number, 0]).collect();
+        let places: Vec<&[usize]> = places.iter().map(|place| &place[..]).collect();
+        let mut document = Json::parse(&text).expect("it is JSON");
+        document.change_all(&places, &mut |value| make(value));
+        shown(document.root())
+    };
+    for wanted in [vec![5, 17, 3999], (0..4000).collect()] {
+        let more = |id: usize| Fragment::number(Number::Integer(id as i64 * 1_000_000));
+        let set = changed(&wanted, &|value| Some(more(shown(value).parse().expect("a number"))));
+        let removed = changed(&wanted, &|_| None);
+        let mut expected = (records.clone(), records.clone());
+        for &number in &wanted {
+            let id = format!(r#""id":{number},"#);
+            expected.0[number] = records[number].replace(&id, &format!(r#""id":{},"#, number * 1_000_000));
+            expected.1[number] = format!(r#"{{"tags":[1,2,{number}],"name":"a name of some length"}}"#);
+        }
+        let whole = |records: &[String]| format!(r#"{{"records":[{}],"end":1}}"#, records.join(","));
+        assert!(set == whole(&expected.0) && removed == whole(&expected.1));
+    }
 }

@@ -274,6 +274,7 @@ impl Block {
     }
 
     /// Adds an item at the end.
+    #[inline]
     pub(crate) fn push(&mut self, form: Form, tag: u8, elements: &[Encoded<'_>], hash: u64) {
         let old = self.shape(form);
         let bytes = elements.iter().map(Encoded::span).sum::<usize>();
@@ -345,6 +346,7 @@ impl Block {
 
     /// Puts another element in the place of one of the item at a position; not the first, whose hash the
     /// item's tag and place follow from.
+    #[inline]
     pub(crate) fn replace(&mut self, at: Position, index: usize, element: &Encoded<'_>) {
         let view = self.view();
         let form = view.form();
@@ -457,6 +459,7 @@ impl Block {
 
     /// Makes the block one that nobody else refers to, and inserts and removes bytes as the edit says; those
     /// inserted are to be written. Returns the new shape.
+    #[inline]
     fn edit(&mut self, form: Form, edit: &Edit) -> Shape {
         let old = self.shape(form);
         debug_assert_eq!(old.form, form);

@@ -3,8 +3,14 @@
 //! The sum and the average of a bucket that has whole chunks are made of their sums: they may differ in the
 //! last digits from what adding one sample after the other gives. A bucket of an average that overflows is
 //! made of averages.
+//!
+//! Samples that are NaN count for `countnan` and `countall` only. Where a bucket has no others, counts are 0
+//! and all else is NaN.
 
-use super::{Piece, Sample, Series, Summary};
+use std::ops::Range;
+
+use super::chunk::Stamps;
+use super::{Columns, Piece, Sample, Series, Summary};
 
 /// How the samples of a bucket become a value. The numbers are Redis's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +41,15 @@ pub enum Aggregation {
     VarS = 12,
     /// The average over time of lines between the samples.
     Twa = 13,
+    /// The number of those that are NaN.
+    CountNan = 14,
+    /// The number of all, NaN included.
+    CountAll = 15,
 }
 
 impl Aggregation {
     /// All of them with their names.
-    pub const ALL: [(Aggregation, &'static str); 13] = [
+    pub const ALL: [(Aggregation, &'static str); 15] = [
         (Aggregation::Min, "min"),
         (Aggregation::Max, "max"),
         (Aggregation::Sum, "sum"),
@@ -53,11 +63,26 @@ impl Aggregation {
         (Aggregation::VarP, "var.p"),
         (Aggregation::VarS, "var.s"),
         (Aggregation::Twa, "twa"),
+        (Aggregation::CountNan, "countnan"),
+        (Aggregation::CountAll, "countall"),
     ];
+
+    /// That of a name, in any case.
+    pub fn of_name(name: &[u8]) -> Option<Aggregation> {
+        Self::ALL.iter().find(|row| name.eq_ignore_ascii_case(row.1.as_bytes())).map(|row| row.0)
+    }
 
     /// The name.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize - 1].1
+    }
+
+    /// The value of a bucket without samples.
+    fn value_of_none(self) -> f64 {
+        match self {
+            Aggregation::Sum | Aggregation::Count | Aggregation::CountNan | Aggregation::CountAll => 0.0,
+            _ => f64::NAN,
+        }
     }
 
     /// Whether a bucket's value follows from summaries of its chunks.
@@ -72,7 +97,9 @@ impl Aggregation {
 /// What the samples of a bucket have come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregator {
+    /// The number of those that are not NaN.
     pub(super) count: f64,
+    pub(super) nans: f64,
     pub(super) sum: f64,
     pub(super) squares: f64,
     /// The average, from when the sum overflows.
@@ -87,6 +114,7 @@ impl Default for Aggregator {
     fn default() -> Self {
         Aggregator {
             count: 0.0,
+            nans: 0.0,
             sum: 0.0,
             squares: 0.0,
             mean: None,
@@ -102,14 +130,54 @@ impl Aggregator {
     /// Adds a value beyond all before.
     #[inline]
     pub fn add(&mut self, value: f64) {
+        if value.is_nan() {
+            self.nans += 1.0;
+            return;
+        }
         self.add_sum(value, 1.0);
         self.squares += value * value;
-        self.min = if value < self.min { value } else { self.min };
-        self.max = if value > self.max { value } else { self.max };
+        self.min = lesser(self.min, value);
+        self.max = greater(self.max, value);
         if self.count == 1.0 {
             self.first = value;
         }
         self.last = value;
+    }
+
+    /// Adds values beyond all before, one after the other, none of which is NaN. Only what is needed is known
+    /// afterwards, and the number, the first and the last.
+    #[inline]
+    fn add_numbers(&mut self, values: &[f64], needs: Needs) {
+        let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return };
+        let (mut sum, mut squares) = (self.sum, self.squares);
+        match needs {
+            Needs { squares: true, .. } => {
+                for &value in values {
+                    sum += value;
+                    squares += value * value;
+                }
+            }
+            Needs { sum: true, .. } => {
+                for &value in values {
+                    sum += value;
+                }
+            }
+            _ => {}
+        }
+        // Sums that overflow are for the long way.
+        if !sum.is_finite() || self.mean.is_some() {
+            return values.iter().for_each(|&value| self.add(value));
+        }
+        if needs.extremes {
+            self.min = lesser(self.min, extreme(values, f64::INFINITY, lesser));
+            self.max = greater(self.max, extreme(values, f64::NEG_INFINITY, greater));
+        }
+        (self.sum, self.squares) = (sum, squares);
+        if self.count == 0.0 {
+            self.first = first;
+        }
+        self.last = last;
+        self.count += values.len() as f64;
     }
 
     #[inline]
@@ -144,11 +212,14 @@ impl Aggregator {
     /// The value, of at least one sample.
     pub fn value(&self, aggregation: Aggregation) -> f64 {
         match aggregation {
+            Aggregation::CountNan => self.nans,
+            Aggregation::CountAll => self.count + self.nans,
+            Aggregation::Count => self.count,
+            _ if self.count == 0.0 && self.nans > 0.0 => f64::NAN,
             Aggregation::Min => self.min,
             Aggregation::Max => self.max,
             Aggregation::Sum => self.sum,
             Aggregation::Avg => self.mean.unwrap_or(self.sum / self.count),
-            Aggregation::Count => self.count,
             Aggregation::First => self.first,
             Aggregation::Last | Aggregation::Twa => self.last,
             Aggregation::Range => self.max - self.min,
@@ -170,17 +241,66 @@ impl Aggregator {
     }
 }
 
+/// What buckets need beside the number of their samples, the first and the last.
+#[derive(Clone, Copy)]
+struct Needs {
+    sum: bool,
+    squares: bool,
+    extremes: bool,
+}
+
+impl Needs {
+    fn of(aggregations: &[Aggregation]) -> Self {
+        let needs = |some: &[Aggregation]| aggregations.iter().any(|one| some.contains(one));
+        Needs {
+            sum: needs(&[Aggregation::Sum, Aggregation::Avg]),
+            squares: needs(&[Aggregation::StdP, Aggregation::StdS, Aggregation::VarP, Aggregation::VarS]),
+            extremes: needs(&[Aggregation::Min, Aggregation::Max, Aggregation::Range]),
+        }
+    }
+}
+
+/// The lesser of two numbers; the one before, if they are equal.
+#[inline]
+fn lesser(before: f64, value: f64) -> f64 {
+    if value < before { value } else { before }
+}
+
+/// The greater of two numbers; the one before, if they are equal.
+#[inline]
+fn greater(before: f64, value: f64) -> f64 {
+    if value > before { value } else { before }
+}
+
+/// The extreme of numbers that `select` finds, four at a time.
+#[inline]
+fn extreme(values: &[f64], none: f64, select: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
+    let (fours, rest) = values.as_chunks::<4>();
+    let mut found = [none; 4];
+    for four in fours {
+        for (found, &value) in found.iter_mut().zip(four) {
+            *found = select(*found, value);
+        }
+    }
+    let found = found.iter().chain(rest).fold(none, |found, &value| select(found, value));
+    // Of zeros with different signs the first is wanted.
+    if found == 0.0 { values.iter().fold(none, |found, &value| select(found, value)) } else { found }
+}
+
 /// The start of the bucket of a time, where one starts at `align`. It may be before 0.
 pub fn bucket_start(time: u64, duration: i64, align: u64) -> i64 {
     let past = time.wrapping_sub(align).cast_signed().rem_euclid(duration);
     time.cast_signed().wrapping_sub(past)
 }
 
-/// Buckets of time that are to have a value each.
-#[derive(Clone, Copy, Debug)]
+/// Takes the start of a bucket and its values; false says that no more are wanted.
+pub type Emit<'a> = &'a mut dyn FnMut(i64, &[f64]) -> bool;
+
+/// Buckets of time that are to have values.
+#[derive(Clone, Debug)]
 pub struct Buckets {
-    /// What makes the value.
-    pub aggregation: Aggregation,
+    /// What makes the values, at least one.
+    pub aggregations: Box<[Aggregation]>,
     /// Their length, above 0.
     pub duration: i64,
     /// Where one starts.
@@ -195,25 +315,44 @@ impl Buckets {
     /// The buckets of a series from one time to another, of samples that `wants` admits if it is there: their
     /// starts and values, as long as `emit` returns true.
     pub fn of(
-        self,
+        &self,
         series: &Series,
         (from, to): (u64, u64),
         wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: &mut dyn FnMut(i64, f64) -> bool,
+        emit: Emit<'_>,
     ) {
-        if self.aggregation == Aggregation::Twa {
-            return self.averages_over_time(series, (from, to), wants, emit);
+        match &*self.aggregations {
+            [Aggregation::Twa] => self.averages_over_time(series, (from, to), wants, emit),
+            several if several.contains(&Aggregation::Twa) => {
+                self.with_averages_over_time(series, (from, to), wants, emit);
+            }
+            _ => self.sums(series, (from, to), wants, emit),
         }
-        let mut walk = Walk { buckets: self, bucket: None, sums: Aggregator::default(), emit };
-        let mut scratch = Vec::new();
+    }
+
+    /// The same where no average over time is asked for.
+    fn sums(
+        &self,
+        series: &Series,
+        (from, to): (u64, u64),
+        wants: Option<&dyn Fn(&Sample) -> bool>,
+        emit: Emit<'_>,
+    ) {
+        let is_of_summaries = self.aggregations.iter().all(|aggregation| aggregation.is_of_summaries());
+        let mut walk = Walk::new(self, emit);
+        let (mut scratch, mut columns) = (Vec::new(), Columns::default());
         let mut visit = |piece: Piece<'_>| {
-            let may_be_whole = wants.is_none() && self.aggregation.is_of_summaries();
+            let may_be_whole = wants.is_none() && is_of_summaries;
             let whole = if may_be_whole { piece.whole() } else { None };
             if let Some(summary) = whole.filter(|summary| self.is_in_one(summary)) {
                 return walk.enter(summary.first.time) && {
                     walk.sums.add_summary(summary, self.is_reversed);
                     true
                 };
+            }
+            if wants.is_none() && !self.is_reversed && !piece.may_have_nan() {
+                let (stamps, values, range) = piece.columns(&mut columns);
+                return walk.add_all(&stamps, values, range);
             }
             let samples = piece.read(&mut scratch);
             let mut add = |sample: &Sample| {
@@ -234,6 +373,53 @@ impl Buckets {
         }
     }
 
+    /// The same where averages over time are asked for, and others as well. Both have their buckets, which
+    /// are put side by side.
+    fn with_averages_over_time(
+        &self,
+        series: &Series,
+        (from, to): (u64, u64),
+        wants: Option<&dyn Fn(&Sample) -> bool>,
+        emit: Emit<'_>,
+    ) {
+        let of = |aggregations: Box<[Aggregation]>| Buckets { aggregations, ..self.clone() };
+        let is_over_time = |aggregation: &&Aggregation| **aggregation == Aggregation::Twa;
+        let others: Box<[Aggregation]> =
+            self.aggregations.iter().filter(|one| !is_over_time(one)).copied().collect();
+        let mut averages = Vec::new();
+        of([Aggregation::Twa].into()).averages_over_time(series, (from, to), wants, &mut |start, values| {
+            averages.push((start, values[0]));
+            true
+        });
+        let empty: Box<[f64]> = others.iter().map(|one| one.value_of_none()).collect();
+        let mut averages = averages.into_iter().peekable();
+        let mut row = Vec::with_capacity(self.aggregations.len());
+        let is_reversed = self.is_reversed;
+        let is_before = |one: i64, other: i64| if is_reversed { one > other } else { one < other };
+        let mut put = |start: i64, average: f64, values: &[f64]| {
+            let mut values = values.iter().copied();
+            row.clear();
+            row.extend(self.aggregations.iter().map(|aggregation| match aggregation {
+                Aggregation::Twa => average,
+                _ => values.next().unwrap_or(f64::NAN),
+            }));
+            emit(start, &row)
+        };
+        let mut is_done = true;
+        of(others).sums(series, (from, to), wants, &mut |start, values| {
+            while let Some((earlier, average)) = averages.next_if(|average| is_before(average.0, start)) {
+                is_done = put(earlier, average, &empty);
+                if !is_done {
+                    return false;
+                }
+            }
+            let average = averages.next_if(|average| average.0 == start);
+            is_done = put(start, average.map_or(f64::NAN, |average| average.1), values);
+            is_done
+        });
+        let _ = is_done && averages.all(|(start, average)| put(start, average, &empty));
+    }
+
     fn is_in_one(&self, summary: &Summary) -> bool {
         let start = bucket_start(summary.first.time, self.duration, self.align);
         summary.last.time.cast_signed() < start.saturating_add(self.duration)
@@ -242,19 +428,21 @@ impl Buckets {
     /// The integral of the lines between samples over each bucket, as far as there are both lines and times
     /// that were asked for, by its length.
     fn averages_over_time(
-        self,
+        &self,
         series: &Series,
         (from, to): (u64, u64),
         wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: &mut dyn FnMut(i64, f64) -> bool,
+        emit: Emit<'_>,
     ) {
         let mut points = Vec::new();
         // Lines go on to the neighbours outside of what was asked for.
-        let before = from.checked_sub(1).and_then(|_| series.last_before(from));
-        let after = to.checked_add(1).and_then(|time| series.first_from(time));
+        let before = from.checked_sub(1).and_then(|_| series.last_number_before(from));
+        let after = to.checked_add(1).and_then(|time| series.first_number_from(time));
         points.extend(before);
         series.visit(from, to, |piece| {
-            points.extend(piece.iter().filter(|sample| wants.is_none_or(|wants| wants(sample))).copied());
+            let is_wanted =
+                |sample: &&Sample| !sample.value.is_nan() && wants.is_none_or(|wants| wants(sample));
+            points.extend(piece.iter().filter(is_wanted).copied());
             true
         });
         let ends = points.len();
@@ -276,7 +464,7 @@ impl Buckets {
                 let value = average(&points, (at, at + in_bucket), span);
                 if self.is_reversed {
                     reversed.push((start, value));
-                } else if !emit(start, value) {
+                } else if !emit(start, &[value]) {
                     return;
                 }
             }
@@ -287,7 +475,7 @@ impl Buckets {
                 _ => start = bucket_end,
             }
         }
-        reversed.into_iter().rev().all(|(start, value)| emit(start, value));
+        reversed.into_iter().rev().all(|(start, value)| emit(start, &[value]));
     }
 }
 
@@ -322,14 +510,38 @@ fn average(points: &[Sample], (first, end): (usize, usize), (from, to): (i64, i6
 
 /// A walk from bucket to bucket.
 struct Walk<'e> {
-    buckets: Buckets,
+    buckets: &'e Buckets,
     /// The start and the end of the bucket under way.
     bucket: Option<(i64, i64)>,
     sums: Aggregator,
-    emit: &'e mut dyn FnMut(i64, f64) -> bool,
+    needs: Needs,
+    /// The latest value of the buckets before.
+    last: f64,
+    values: Vec<f64>,
+    emit: Emit<'e>,
 }
 
-impl Walk<'_> {
+impl<'e> Walk<'e> {
+    fn new(buckets: &'e Buckets, emit: Emit<'e>) -> Self {
+        let values = Vec::with_capacity(buckets.aggregations.len());
+        let (sums, needs) = (Aggregator::default(), Needs::of(&buckets.aggregations));
+        Walk { buckets, bucket: None, sums, needs, last: f64::NAN, values, emit }
+    }
+
+    /// Adds samples of a range in the order of time, none of which is NaN. False if no more is wanted.
+    fn add_all(&mut self, stamps: &Stamps<'_>, values: &[f64], mut range: Range<usize>) -> bool {
+        while !range.is_empty() {
+            if !self.enter(stamps.at(range.start)) {
+                return false;
+            }
+            let end = self.bucket.map_or(0, |bucket| bucket.1).max(0).cast_unsigned();
+            let next = stamps.position(range.clone(), end).max(range.start + 1);
+            self.sums.add_numbers(&values[range.start..next], self.needs);
+            range.start = next;
+        }
+        true
+    }
+
     /// Goes on to the bucket of a time. False if no more is wanted.
     #[inline]
     fn enter(&mut self, time: u64) -> bool {
@@ -349,15 +561,22 @@ impl Walk<'_> {
             return false;
         }
         if let Some((before, mut empty)) = self.bucket.filter(|_| self.buckets.with_empty) {
-            let value = self.empty_value();
-            if self.buckets.is_reversed {
-                (empty, duration) = (before - duration, -duration);
+            self.values.clear();
+            self.values.extend(self.buckets.aggregations.iter().map(|one| match one {
+                Aggregation::Last => self.last,
+                _ => one.value_of_none(),
+            }));
+            let is_reversed = self.buckets.is_reversed;
+            if is_reversed {
+                (empty, duration) = (before.saturating_sub(duration), -duration);
             }
-            while empty != start {
-                if !(self.emit)(empty, value) {
+            // Stamps of a payload need not be in order.
+            let is_between = |empty: i64| if is_reversed { empty > start } else { empty < start };
+            while is_between(empty) {
+                if !(self.emit)(empty, &self.values) {
                     return false;
                 }
-                empty += duration;
+                empty = empty.saturating_add(duration);
             }
         }
         self.bucket = Some((start, end));
@@ -367,14 +586,12 @@ impl Walk<'_> {
 
     /// Emits the bucket under way.
     fn finish(&mut self) -> bool {
-        self.bucket.is_none_or(|(start, _)| (self.emit)(start, self.sums.value(self.buckets.aggregation)))
-    }
-
-    fn empty_value(&self) -> f64 {
-        match self.buckets.aggregation {
-            Aggregation::Sum | Aggregation::Count => 0.0,
-            Aggregation::Last => self.sums.last,
-            _ => f64::NAN,
+        let Some((start, _)) = self.bucket else { return true };
+        if self.sums.count > 0.0 {
+            self.last = self.sums.last;
         }
+        self.values.clear();
+        self.values.extend(self.buckets.aggregations.iter().map(|&one| self.sums.value(one)));
+        (self.emit)(start, &self.values)
     }
 }

@@ -1,49 +1,30 @@
 //! A run of neighbouring samples, compressed.
 //!
 //! ```text
-//! words: | distances of time stamps, packed | values, packed | exceptional values: index, bits |
-//!        of differences, the integer before the first comes before the packed ones
+//! words: | time stamps, packed | values |
 //! ```
 //!
-//! Values that were decimals are kept as the integers that they are with the point moved: v = i / 10^e, for
-//! the smallest e with which that is exact. Of these, or of their differences, the smaller is packed. The
-//! few values that are no such decimal are exceptions. If they are many, the same is tried with powers of
-//! two, or else the bits of all doubles are packed, the sign in the lowest place. (ALP by Afroozeh, Kuffo
-//! and Boncz, SIGMOD 2024, has the idea.)
+//! Time stamps are kept as what each is off a line from the first to the last, or as their distances,
+//! whichever takes fewer bits. On a line, a time is read and looked for without those before it.
 //!
 //! Encoding is exact: what is read back has the same bits. Both directions are linear.
 
-use super::Sample;
-use super::packed::{Frame, pack, unpack};
+use std::ops::Range;
 
-/// Powers of ten by which an integer is divided exactly rounded.
-const POWERS: [f64; 16] =
-    [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-/// Integers up to this are doubles exactly.
-const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
-/// One value in this number may be an exception.
-const EXCEPTION_ONE_IN: usize = 8;
-/// Values that are looked at to find the exponent.
-const PROBES: usize = 16;
+use super::packed::{Frame, Plain, SIGN, pack, unpack};
+use super::values::Values;
+use super::{Sample, class_size};
 
-/// How values are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// Integers, to be divided by this power of ten.
-    Decimal(u8),
-    /// Differences of such integers.
-    DecimalDelta(u8),
-    /// Integers, to be divided by this power of two.
-    Binary(u16),
-    /// The bits of doubles.
-    Bits,
-}
+/// Times that are this far apart lie on no line.
+const LINE_SPAN_MAX: u64 = 1 << 60;
 
 /// What is known of samples without reading them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The number of samples, not 0.
     pub count: u32,
+    /// Of these, those that are NaN. If there are any, the values below are not to be used.
+    pub nans: u32,
     /// The earliest.
     pub first: Sample,
     /// The latest.
@@ -62,6 +43,7 @@ impl Summary {
         let (&first, &last) = (samples.first()?, samples.last()?);
         let mut summary = Summary {
             count: samples.len() as u32,
+            nans: 0,
             first,
             last,
             min: first.value,
@@ -69,11 +51,20 @@ impl Summary {
             sum: 0.0,
         };
         for sample in samples {
+            summary.nans += u32::from(sample.value.is_nan());
             summary.min = summary.min.min(sample.value);
             summary.max = summary.max.max(sample.value);
             summary.sum += sample.value;
         }
         Some(summary)
+    }
+
+    /// How far samples are from each other on a line from the first to the last; `None` if none is drawn.
+    fn step(&self) -> Option<u64> {
+        let (first, last) = (self.first.time, self.last.time);
+        let gaps = u64::from(self.count) - 1;
+        let is_near = i64::try_from(last).is_ok() && last - first < LINE_SPAN_MAX;
+        is_near.then(|| (last - first + gaps / 2).checked_div(gaps).unwrap_or(1))
     }
 }
 
@@ -81,12 +72,15 @@ impl Summary {
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) summary: Summary,
+    /// Of the distances from the line, or of those from one to the next.
     times: Frame,
-    values: Frame,
-    form: Form,
-    exceptions: u16,
+    is_on_line: bool,
+    values: Values,
     words: Box<[u64]>,
 }
+
+// Together with the counts of references it fills an allocation of 128 bytes.
+const _: () = assert!(size_of::<Chunk>() == 112);
 
 impl Chunk {
     /// That of samples, no more than 65535; `None` if there is none.
@@ -94,9 +88,25 @@ impl Chunk {
         let summary = Summary::of(samples)?;
         let mut words = Vec::new();
         let distances: Vec<u64> = samples.windows(2).map(|pair| pair[1].time - pair[0].time).collect();
-        let times = pack(&distances, &mut words);
-        let (form, values, exceptions) = pack_values(samples, &mut words);
-        Some(Chunk { summary, times, values, form, exceptions, words: words.into_boxed_slice() })
+        let mut times = Frame::of(&distances);
+        let line: Option<Vec<u64>> = summary.step().map(|step| {
+            let line = Line { first: summary.first.time, step, frame: Frame::default(), words: &[] };
+            let on_line = samples.iter().zip(0..).map(|(sample, index)| line.off(sample.time, index));
+            on_line.collect()
+        });
+        let line = line.map(|line| (Frame::of_all(&line), line));
+        let line = line.filter(|(frame, _)| frame.words(samples.len()) <= times.words(distances.len()));
+        match &line {
+            Some((frame, line)) => {
+                times = frame.with_base(SIGN);
+                pack(*frame, line, &mut words);
+            }
+            None => pack(times, &distances, &mut words),
+        }
+        let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        let values = Values::pack(&values, &mut words);
+        let is_on_line = line.is_some();
+        Some(Chunk { summary, times, is_on_line, values, words: words.into_boxed_slice() })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -108,172 +118,174 @@ impl Chunk {
         8 * self.words.len()
     }
 
-    /// Appends its samples.
-    pub(super) fn read(&self, out: &mut Vec<Sample>) {
-        let (start, count) = (out.len(), self.len());
-        let mut numbers = Vec::with_capacity(count);
-        unpack(self.times, count - 1, &self.words, &mut numbers);
+    /// How many samples like these, up to `count`, fill their allocation best.
+    pub(super) fn fitting(&self, count: usize) -> usize {
+        /// Bytes below which there is little to win.
+        const BYTES_MIN: usize = 256;
+        let per_sample = self.bytes() as f64 / f64::from(self.summary.count);
+        let bytes = (per_sample * count as f64) as usize;
+        if bytes < BYTES_MIN || class_size(bytes) - bytes < bytes / 64 {
+            return count;
+        }
+        // Sizes of allocations are four between one power of two and the next.
+        let spacing = (bytes.next_power_of_two() / 8).max(1);
+        let lower = bytes / spacing * spacing;
+        // The last word is not full.
+        ((lower.saturating_sub(16) as f64 / per_sample) as usize).clamp(count / 2, count)
+    }
+
+    /// The words of the time stamps, and of the values.
+    fn parts(&self) -> (&[u64], &[u64]) {
+        let count = if self.is_on_line { self.len() } else { self.len() - 1 };
+        self.words.split_at(self.times.words(count))
+    }
+
+    /// Its time stamps; those on no line are put into `times`.
+    pub(super) fn stamps<'s>(&'s self, times: &'s mut Vec<u64>) -> Stamps<'s> {
+        match self.summary.step().filter(|_| self.is_on_line) {
+            Some(step) => {
+                let words = self.parts().0;
+                let line = Line { first: self.summary.first.time, step, frame: self.times, words };
+                Stamps::Line(line, self.summary.last.time)
+            }
+            None => {
+                times.clear();
+                self.read_times(times);
+                Stamps::Listed(times)
+            }
+        }
+    }
+
+    /// Appends its times.
+    fn read_times(&self, times: &mut Vec<u64>) {
+        let (start, count) = (times.len(), self.len());
+        let words = self.parts().0;
         let mut time = self.summary.first.time;
-        out.reserve(count);
-        out.push(Sample { time, value: 0.0 });
-        out.extend(numbers.iter().map(|distance| {
+        if let Some(step) = self.summary.step().filter(|_| self.is_on_line) {
+            unpack(self.times, count, words, times, Plain);
+            for place in &mut times[start..] {
+                *place = time.wrapping_add(*place);
+                time = time.wrapping_add(step);
+            }
+            return;
+        }
+        times.push(time);
+        unpack(self.times, count - 1, words, times, Plain);
+        for distance in &mut times[start + 1..] {
             time = time.wrapping_add(*distance);
-            Sample { time, value: 0.0 }
-        }));
-        numbers.clear();
-        let mut words = &self.words[self.times.words(count - 1)..];
-        let samples = &mut out[start..];
-        match self.form {
-            Form::Decimal(exponent) => {
-                unpack(self.values, count, words, &mut numbers);
-                let power = POWERS[usize::from(exponent)];
-                for (sample, integer) in samples.iter_mut().zip(&numbers) {
-                    sample.value = integer.cast_signed() as f64 / power;
-                }
-            }
-            Form::DecimalDelta(exponent) => {
-                let mut integer = words[0];
-                words = &words[1..];
-                unpack(self.values, count, words, &mut numbers);
-                let power = POWERS[usize::from(exponent)];
-                for (sample, difference) in samples.iter_mut().zip(&numbers) {
-                    integer = integer.wrapping_add(*difference ^ SIGN);
-                    sample.value = integer.cast_signed() as f64 / power;
-                }
-            }
-            Form::Binary(shift) => {
-                unpack(self.values, count, words, &mut numbers);
-                let unit = power_of_two(-i32::from(shift));
-                for (sample, integer) in samples.iter_mut().zip(&numbers) {
-                    sample.value = integer.cast_signed() as f64 * unit;
-                }
-            }
-            Form::Bits => {
-                unpack(self.values, count, words, &mut numbers);
-                for (sample, bits) in samples.iter_mut().zip(&numbers) {
-                    sample.value = f64::from_bits(bits.rotate_right(1));
-                }
+            *distance = time;
+        }
+    }
+
+    /// Appends its values.
+    pub(super) fn read_values(&self, values: &mut Vec<f64>) {
+        self.values.read(self.len(), self.parts().1, values);
+    }
+
+    /// Appends its samples.
+    pub(super) fn read_samples(&self, out: &mut Vec<Sample>) {
+        let (mut times, mut values) = (Vec::with_capacity(self.len()), Vec::with_capacity(self.len()));
+        self.read_times(&mut times);
+        self.read_values(&mut values);
+        out.extend(std::iter::zip(times, values).map(|(time, value)| Sample { time, value }));
+    }
+}
+
+/// Times near a line.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    first: u64,
+    /// From a sample to the next, not 0.
+    step: u64,
+    frame: Frame,
+    words: &'a [u64],
+}
+
+impl Line<'_> {
+    /// How much later a time is than on the line, in the order of unsigned numbers.
+    fn off(&self, time: u64, index: u64) -> u64 {
+        time.wrapping_sub(self.first.wrapping_add(index * self.step)) ^ SIGN
+    }
+
+    #[inline]
+    fn time_at(&self, index: usize) -> u64 {
+        let on_line = self.first.wrapping_add((index as u64).wrapping_mul(self.step));
+        on_line.wrapping_add(self.frame.value_at(index, self.words))
+    }
+
+    /// The first index in a range whose time is not before `time`, or its end. Looks only at those which the
+    /// line leaves in doubt.
+    #[inline]
+    fn position(&self, range: Range<usize>, time: u64) -> usize {
+        let place = |distance: i64| {
+            let step = self.step.cast_signed();
+            let index = distance.max(0).saturating_add(step - 1) / step;
+            (index as usize).clamp(range.start, range.end)
+        };
+        let distance = time.cast_signed() - self.first.cast_signed() - self.frame.base().cast_signed();
+        let end = place(distance);
+        let mut from = place(distance - self.frame.span().cast_signed());
+        let mut to = end;
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.time_at(middle) < time {
+                from = middle + 1;
+            } else {
+                to = middle;
             }
         }
-        let words = &words[self.values.words(count)..];
-        for exception in words[..2 * usize::from(self.exceptions)].chunks_exact(2) {
-            samples[exception[0] as usize].value = f64::from_bits(exception[1]);
+        from
+    }
+}
+
+/// Times in their order.
+pub(super) enum Stamps<'a> {
+    /// Near a line, with the latest.
+    Line(Line<'a>, u64),
+    /// One after the other.
+    Listed(&'a [u64]),
+}
+
+impl Stamps<'_> {
+    /// The time at an index.
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> u64 {
+        match self {
+            Stamps::Line(line, _) => line.time_at(index),
+            Stamps::Listed(times) => times[index],
+        }
+    }
+
+    /// The first index in a range whose time is not before `time`, or its end. Costs the logarithm of the
+    /// distance at most.
+    #[inline]
+    pub(super) fn position(&self, range: Range<usize>, time: u64) -> usize {
+        match self {
+            Stamps::Line(_, last) if time > *last => range.end,
+            Stamps::Line(line, _) if time <= line.first => range.start,
+            Stamps::Line(line, _) => line.position(range, time),
+            Stamps::Listed(times) => range.start + count_before(&times[range], time),
         }
     }
 }
 
-/// Changes the order of signed numbers to that of unsigned ones.
-const SIGN: u64 = 1 << 63;
-
-/// The integer that a value is with the point moved by `exponent` places, if that is exact.
-fn integer_of(value: f64, exponent: u8) -> Option<i64> {
-    let power = POWERS[usize::from(exponent)];
-    let integer = (value * power).round();
-    let is_exact =
-        integer.abs() <= INTEGER_MAX && (integer as i64 as f64 / power).to_bits() == value.to_bits();
-    is_exact.then_some(integer as i64)
-}
-
-/// The smallest exponent that suits most of some values.
-fn exponent_of(samples: &[Sample]) -> Option<u8> {
-    let step = samples.len().div_ceil(PROBES);
-    let probes: Vec<f64> = samples.iter().step_by(step).map(|sample| sample.value).collect();
-    let needed = probes.len() - probes.len() / EXCEPTION_ONE_IN;
-    (0..POWERS.len() as u8).find(|&exponent| {
-        probes.iter().filter(|&&value| integer_of(value, exponent).is_some()).count() >= needed
-    })
-}
-
-fn pack_values(samples: &[Sample], words: &mut Vec<u64>) -> (Form, Frame, u16) {
-    exponent_of(samples).and_then(|exponent| pack_decimals(samples, exponent, words)).unwrap_or_else(|| {
-        let bits: Vec<u64> = samples.iter().map(|sample| sample.value.to_bits().rotate_left(1)).collect();
-        let mut as_bits = Vec::new();
-        let frame = pack(&bits, &mut as_bits);
-        let mut as_binary = Vec::new();
-        let binary = pack_binary(samples, &mut as_binary).filter(|_| as_binary.len() < as_bits.len());
-        words.append(if binary.is_some() { &mut as_binary } else { &mut as_bits });
-        binary.unwrap_or((Form::Bits, frame, 0))
-    })
-}
-
-/// 2 to a power from -1022 to 1023.
-fn power_of_two(power: i32) -> f64 {
-    f64::from_bits(((1023 + power) as u64) << 52)
-}
-
-/// Packs the integers that the values are with the binary point moved, such as random numbers below 1. `None`
-/// if these are too large.
-fn pack_binary(samples: &[Sample], words: &mut Vec<u64>) -> Option<(Form, Frame, u16)> {
-    const SHIFT_MAX: i32 = 1022;
-    let shift = samples.iter().map(|sample| places_of(sample.value)).max()?;
-    let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
-    let (scale, unit) = (power_of_two(shift), power_of_two(-shift));
-    let integer_of = |sample: &Sample| {
-        let integer = sample.value * scale;
-        let is_exact = integer.abs() <= INTEGER_MAX
-            && (integer as i64 as f64 * unit).to_bits() == sample.value.to_bits();
-        is_exact.then_some(integer as i64)
-    };
-    let integers: Vec<i64> = samples.iter().map(integer_of).collect::<Option<_>>()?;
-    let base = integers.iter().copied().min()?;
-    let from_base: Vec<u64> =
-        integers.iter().map(|&integer| integer.wrapping_sub(base).cast_unsigned()).collect();
-    let frame = pack(&from_base, words).with_base(base.cast_unsigned());
-    Some((Form::Binary(shift as u16), frame, 0))
-}
-
-/// Bits behind the binary point.
-fn places_of(value: f64) -> i32 {
-    const FRACTION_BITS: i32 = 52;
-    let bits = value.to_bits();
-    let exponent = (bits >> FRACTION_BITS & 0x7FF) as i32;
-    let fraction_zeros = (bits << 12 >> 12 | 1 << FRACTION_BITS).trailing_zeros() as i32;
-    (FRACTION_BITS - fraction_zeros - (exponent - 1023)).max(0)
-}
-
-/// `None`, and nothing packed, if too many values are no such decimals.
-fn pack_decimals(samples: &[Sample], exponent: u8, words: &mut Vec<u64>) -> Option<(Form, Frame, u16)> {
-    let mut exceptions = Vec::new();
-    let mut last = samples.iter().find_map(|sample| integer_of(sample.value, exponent))?;
-    let mut integers = Vec::with_capacity(samples.len());
-    for (index, sample) in samples.iter().enumerate() {
-        match integer_of(sample.value, exponent) {
-            Some(integer) => last = integer,
-            None => exceptions.extend([index as u64, sample.value.to_bits()]),
-        }
-        integers.push(last);
+/// The number of times that are before `end`, of times in their order. Costs the logarithm of that number.
+fn count_before(times: &[u64], end: u64) -> usize {
+    if times.first().is_none_or(|&time| time >= end) {
+        return 0;
     }
-    if exceptions.len() / 2 > samples.len() / EXCEPTION_ONE_IN {
-        return None;
+    let mut step = 1;
+    while times.get(step).is_some_and(|&time| time < end) {
+        step *= 2;
     }
-    let difference_of = |pair: &[i64]| pair[1].wrapping_sub(pair[0]).cast_unsigned() ^ SIGN;
-    let mut differences: Vec<u64> = integers.windows(2).map(difference_of).collect();
-    // The first integer is told by one that is as far before it as it is before the second.
-    let first = differences.first().copied().unwrap_or(SIGN);
-    differences.insert(0, first);
-    let mut delta = vec![integers[0].cast_unsigned().wrapping_sub(first ^ SIGN)];
-    let mut plain = Vec::new();
-    // The base is the least of all, so the integers need no change of order: they are packed from there on.
-    let base = integers.iter().copied().min().unwrap_or_default();
-    let from_base: Vec<u64> =
-        integers.iter().map(|&integer| integer.wrapping_sub(base).cast_unsigned()).collect();
-    let plain_frame = pack(&from_base, &mut plain).with_base(base.cast_unsigned());
-    let delta_frame = pack(&differences, &mut delta);
-    let count = exceptions.len() / 2;
-    let (form, frame) = if delta.len() < plain.len() {
-        words.append(&mut delta);
-        (Form::DecimalDelta(exponent), delta_frame)
-    } else {
-        words.append(&mut plain);
-        (Form::Decimal(exponent), plain_frame)
-    };
-    words.append(&mut exceptions);
-    Some((form, frame, count as u16))
+    let (from, to) = (step / 2, step.min(times.len()));
+    from + times[from..to].partition_point(|&time| time < end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::values::power_of_two;
     use crate::test_random::Random;
 
     /// Bits for each value, without those of time stamps.
@@ -284,7 +296,7 @@ mod tests {
             .collect();
         let chunk = Chunk::new(&samples).expect("there are samples");
         let mut read = Vec::new();
-        chunk.read(&mut read);
+        chunk.read_samples(&mut read);
         let bits = |list: &[Sample]| -> Vec<(u64, u64)> {
             list.iter().map(|sample| (sample.time, sample.value.to_bits())).collect()
         };
@@ -327,7 +339,7 @@ mod tests {
             })
             .collect();
         let mut read = Vec::new();
-        Chunk::new(&samples).expect("there are samples").read(&mut read);
+        Chunk::new(&samples).expect("there are samples").read_samples(&mut read);
         assert_eq!(read, samples);
     }
 }

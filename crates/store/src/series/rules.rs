@@ -22,6 +22,11 @@ pub fn are_there_links() -> bool {
     ARE_THERE_LINKS.load(Ordering::Relaxed)
 }
 
+/// Links are to come, of which nothing is known yet.
+pub fn expect_links() {
+    ARE_THERE_LINKS.store(true, Ordering::Relaxed);
+}
+
 /// A key.
 type Key = Box<[u8]>;
 
@@ -145,6 +150,9 @@ impl OverTime {
 
     fn value(&self) -> f64 {
         let (from, to) = self.span;
+        if self.count == 0 {
+            return f64::NAN;
+        }
         if from == to { self.previous.value } else { self.area / to.wrapping_sub(from) as f64 }
     }
 }
@@ -152,7 +160,9 @@ impl OverTime {
 impl State {
     fn add(&mut self, sample: Sample) {
         self.sums.add(sample.value);
-        self.over_time.add(sample);
+        if !sample.value.is_nan() {
+            self.over_time.add(sample);
+        }
     }
 
     fn value(&self, aggregation: Aggregation) -> f64 {
@@ -231,6 +241,8 @@ impl Rule {
             }
             Aggregation::Sum => vec![Double(sums.sum)],
             Aggregation::Count => vec![Double(sums.count)],
+            Aggregation::CountNan => vec![Double(sums.nans)],
+            Aggregation::CountAll => vec![Double(sums.count + sums.nans)],
             Aggregation::Last => vec![Double(known(sums.last))],
             Aggregation::First => vec![Double(known(sums.first)), Integer(u64::from(sums.count == 0.0))],
             Aggregation::Avg => vec![
@@ -267,7 +279,8 @@ impl Rule {
                 sums.min = if min == f64::MAX { f64::INFINITY } else { min };
             }
             (Aggregation::Sum, [sum]) => sums.sum = sum.double(),
-            (Aggregation::Count, [count]) => sums.count = count.double(),
+            (Aggregation::Count | Aggregation::CountAll, [count]) => sums.count = count.double(),
+            (Aggregation::CountNan, [count]) => sums.nans = count.double(),
             (Aggregation::Last, [last]) => sums.last = last.double(),
             (Aggregation::First, [first, is_empty]) => {
                 (sums.first, sums.count) = (first.double(), f64::from(is_empty.integer() == 0));
@@ -309,10 +322,14 @@ impl Rule {
                 self.state.over_time.bucket = bucket;
             }
             Some(start) if bucket.0 > start => {
-                self.state.over_time.add_next(sample);
+                if !sample.value.is_nan() {
+                    self.state.over_time.add_next(sample);
+                }
                 let value = self.state.value(self.aggregation);
                 update = Some(Update::Close(Sample { time: start, value }));
-                self.state = State::of_bucket(bucket, Some(self.state.over_time.previous));
+                let over_time = &self.state.over_time;
+                let is_known = over_time.count > 0 || !over_time.is_first;
+                self.state = State::of_bucket(bucket, is_known.then_some(over_time.previous));
                 self.start = Some(bucket.0);
             }
             Some(_) => {}
@@ -450,7 +467,7 @@ impl Series {
     /// What the samples of a bucket come to that are there, and whether there are none.
     fn state_of(&self, rule: &Rule, (start, end): (u64, u64)) -> (State, bool) {
         let is_over_time = rule.aggregation == Aggregation::Twa;
-        let previous = if is_over_time { self.last_before(start) } else { None };
+        let previous = if is_over_time { self.last_number_before(start) } else { None };
         let previous = previous.filter(|sample| sample.time >= self.oldest_kept());
         let mut state = State::of_bucket((start, end), previous);
         let mut is_empty = true;
@@ -461,7 +478,7 @@ impl Series {
         });
         if is_over_time
             && !is_empty
-            && let Some(next) = self.first_from(end)
+            && let Some(next) = self.first_number_from(end)
         {
             state.over_time.add_next(next);
         }

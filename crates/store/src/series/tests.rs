@@ -51,11 +51,11 @@ fn a_series_is_a_map_from_times_to_values() {
                     model.insert(time, value);
                 }
                 Some(old) => match policy.merge(old, value) {
-                    Some(value) => {
+                    Ok(value) => {
                         assert_eq!(result, Ok(()));
                         model.insert(time, value);
                     }
-                    None => assert_eq!(result, Err(Refusal::Duplicate)),
+                    Err(refusal) => assert_eq!(result, Err(refusal)),
                 },
             }
             if random.below(30) == 0 {
@@ -99,11 +99,12 @@ fn buckets_are_those_of_single_samples() {
             let (from_time, to_time, align) =
                 (random.below(2000) as u64, 2000 + random.below(4000) as u64, 3);
             let (with_empty, is_reversed) = (random.below(2) == 0, random.below(2) == 0);
-            let buckets = Buckets { aggregation, duration, align, with_empty, is_reversed };
+            let aggregations = [aggregation].into();
+            let buckets = Buckets { aggregations, duration, align, with_empty, is_reversed };
             let run = |wants: Option<&dyn Fn(&Sample) -> bool>| {
                 let mut all = Vec::new();
-                buckets.of(&series, (from_time, to_time), wants, &mut |start, value| {
-                    all.push((start, value.to_bits()));
+                buckets.of(&series, (from_time, to_time), wants, &mut |start, values| {
+                    all.push((start, values[0].to_bits()));
                     true
                 });
                 all

@@ -4,13 +4,31 @@
 //! node's on each side of its mean; one of the first node's is the least of all, and one of the last node's
 //! the largest.
 
-use super::TDigest;
+use smallvec::{SmallVec, smallvec};
+
+use super::{Node, TDigest};
 
 /// Where a walk over the nodes has come to, for quantiles in ascending order.
 struct Walk {
     /// The weight up to the mean of the node.
     before: f64,
     node: usize,
+}
+
+/// Sums of weights below this are computed exactly, doubled and in any order.
+const EXACT_WEIGHT_MAX: i64 = 1 << 51;
+
+/// [`TDigest::advance`], rounding as the module does.
+fn advance_by_doubles(nodes: &[Node], index: f64, walk: &mut Walk) -> Option<f64> {
+    for two in nodes.windows(2) {
+        let between = (two[0].weight as f64 + two[1].weight as f64) / 2.0;
+        if walk.before + between > index {
+            return Some(between);
+        }
+        walk.before += between;
+        walk.node += 1;
+    }
+    None
 }
 
 /// A number between two, by weights; never outside them.
@@ -47,10 +65,10 @@ impl TDigest {
     }
 
     /// The same for several parts. Those that ascend cost one walk over the nodes together.
-    pub fn quantiles(&self, parts: &[f64]) -> Vec<f64> {
+    pub fn quantiles(&self, parts: &[f64]) -> SmallVec<[f64; 16]> {
         match self.body.merged {
-            0 => return vec![f64::NAN; parts.len()],
-            1 => return vec![self.mean(0); parts.len()],
+            0 => return smallvec![f64::NAN; parts.len()],
+            1 => return smallvec![self.mean(0); parts.len()],
             _ => {}
         }
         let mut walk = self.walk();
@@ -80,17 +98,34 @@ impl TDigest {
         if last > 1.0 && total - index <= last / 2.0 {
             return max - (total - index - 1.0) / (last / 2.0 - 1.0) * (max - self.mean(end));
         }
-        while walk.node < end {
-            let (here, next) = (self.weight(walk.node), self.weight(walk.node + 1));
-            let between = (here + next) / 2.0;
-            if walk.before + between > index {
-                return self.between(index, walk, between);
-            }
-            walk.before += between;
-            walk.node += 1;
+        if let Some(between) = self.advance(index, walk) {
+            return self.between(index, walk, between);
         }
         let beyond = index - total - last / 2.0;
         weighted((self.mean(end), beyond), (max, last / 2.0 - beyond))
+    }
+
+    /// Walks to the node between whose mean and the next one's an index lies, and returns the weight between
+    /// these; `None` if the last node is reached.
+    fn advance(&self, index: f64, walk: &mut Walk) -> Option<f64> {
+        let nodes = &self.body.nodes[walk.node..self.body.merged];
+        if self.body.merged_weight >= EXACT_WEIGHT_MAX {
+            return advance_by_doubles(nodes, index, walk);
+        }
+        // Twice the weights are integers, and exact in doubles as well.
+        let (twice_index, mut twice_before) = ((2.0 * index).floor() as i64, (2.0 * walk.before) as i64);
+        let mut found = None;
+        for two in nodes.windows(2) {
+            let twice_between = two[0].weight + two[1].weight;
+            if twice_before + twice_between > twice_index {
+                found = Some(twice_between as f64 / 2.0);
+                break;
+            }
+            twice_before += twice_between;
+            walk.node += 1;
+        }
+        walk.before = twice_before as f64 / 2.0;
+        found
     }
 
     /// The number at an index between the means of a node and the next, which lie this weight apart.

@@ -15,6 +15,7 @@
 //! Inserting costs a search and, for each neighbour whose links are full, the distances to all of its
 //! neighbours: one of them gives way. Removing costs the distances between the neighbours.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mantissa_memory::{CowVec, prefetch_lines};
@@ -374,6 +375,9 @@ impl Graph {
     /// Removes the links that only one side has, after a load. Those that `from` has beyond its capacity, to
     /// itself or twice are refused before.
     pub fn drop_one_sided(&mut self) {
+        if self.is_mutual() {
+            return;
+        }
         for element in 0..self.rows.len() {
             for level in 0..=self.level(element) {
                 let is_lost = |other: &&u32| !self.links(**other, level).contains(&element);
@@ -381,6 +385,33 @@ impl Graph {
                 lost.into_iter().for_each(|other| self.remove_half(element, other, level));
             }
         }
+    }
+
+    /// Whether each link has one the other way. Both are added up as one number, once with plus and once with
+    /// minus: so links are read in the order of memory. Keys that nobody knows make the numbers, 128 bits of
+    /// them, so that other links do not come to 0.
+    fn is_mutual(&self) -> bool {
+        let random = RandomState::new();
+        let keys: [u64; 4] = std::array::from_fn(|index| random.hash_one(index));
+        let number = |key: &[u64], low: u32, high: u64| {
+            let product = u128::from(u64::from(low) ^ key[0]) * u128::from(high ^ key[1]);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let mut sums = [0_u64; 2];
+        for element in 0..self.rows.len() {
+            for level in 0..=self.level(element) {
+                for &other in self.links(element, level) {
+                    let (low, high) = (element.min(other), element.max(other));
+                    let high = u64::from(level) << 32 | u64::from(high);
+                    for (sum, key) in sums.iter_mut().zip(keys.chunks(2)) {
+                        let number = number(key, low, high);
+                        let signed = if element < other { number } else { number.wrapping_neg() };
+                        *sum = sum.wrapping_add(signed);
+                    }
+                }
+            }
+        }
+        sums == [0; 2]
     }
 
     /// Checks the invariants.

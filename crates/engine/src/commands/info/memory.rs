@@ -143,7 +143,8 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     lines.zeros(&["mem_not_counted_for_evict"]);
     lines.add("mem_replication_backlog", buffers.backlog);
     lines.add("mem_total_replication_buffers", buffers.log);
-    lines.zeros(&["mem_replica_full_sync_buffer"]);
+    let ahead_bytes = &engine.replication.link.ahead_bytes;
+    lines.add("mem_replica_full_sync_buffer", ahead_bytes.load(Ordering::Relaxed));
     lines.add("mem_clients_slaves", buffers.replicas);
     lines.add("mem_clients_normal", figures.clients);
     lines.zeros(&["mem_cluster_links", "mem_aof_buffer"]);

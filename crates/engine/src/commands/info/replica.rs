@@ -24,7 +24,8 @@ pub(super) fn replica(lines: &mut Lines, source: &Source) {
     lines.add("master_sync_in_progress", u8::from(state == LinkState::Transfer));
     lines.add("slave_read_repl_offset", offset);
     lines.add("slave_repl_offset", offset);
-    lines.zeros(&["replica_full_sync_buffer_size", "replica_full_sync_buffer_peak"]);
+    lines.add("replica_full_sync_buffer_size", link.ahead_bytes.load(Ordering::Relaxed));
+    lines.add("replica_full_sync_buffer_peak", link.ahead_bytes_peak.load(Ordering::Relaxed));
     lines.add("master_current_sync_attempts", link.attempts.load(Ordering::Relaxed));
     lines.add("master_total_sync_attempts", link.attempts_total.load(Ordering::Relaxed));
     if state == LinkState::Transfer {

@@ -119,6 +119,7 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
     super::append_only::append_only(lines, source);
+    super::archive::archive(lines, source);
     let persistence = &source.engine.persistence;
     if persistence.loading.load(Ordering::Relaxed) || persistence.loading_aside.load(Ordering::Relaxed) {
         let load = &persistence.load;

@@ -2,8 +2,7 @@
 
 use mantissa_store::{Database, Entry, KeyHash, Keyspace, Shard, ShardSet};
 
-use crate::context::Context;
-use crate::memory_limit::{Candidate, Policy, Pool};
+use super::{Candidate, Policy, Pool};
 
 /// Buckets that are looked at for enough entries.
 const BUCKETS_MAX: usize = 64;
@@ -22,15 +21,9 @@ pub enum Drawn {
 }
 
 /// Draws some entries of a random shard into the pool: of the next one that is free and has any to evict.
-pub fn draw(context: &mut Context, policy: Policy) -> Drawn {
-    let keyspace = &context.engine.keyspace;
-    let mut draw = Draw {
-        policy,
-        keyspace,
-        pool: &mut context.evictor.pool,
-        random_state: &mut context.random_state,
-        now_ms: context.now_ms,
-    };
+pub fn draw(keyspace: &Keyspace, policy: Policy, drawer: Drawer<'_>) -> Drawn {
+    let Drawer { pool, random_state, now_ms } = drawer;
+    let mut draw = Draw { policy, keyspace, pool, random_state, now_ms };
     let count = keyspace.shard_count();
     let first = draw.random() as usize % count;
     let mut drawn = Drawn::NothingThere;
@@ -44,6 +37,16 @@ pub fn draw(context: &mut Context, policy: Policy) -> Drawn {
         }
     }
     drawn
+}
+
+/// What a thread draws with.
+pub struct Drawer<'a> {
+    /// Takes the candidates.
+    pub pool: &'a mut Pool,
+    /// The state of the random numbers.
+    pub random_state: &'a mut u64,
+    /// Unix time in ms.
+    pub now_ms: i64,
 }
 
 struct Draw<'a> {

@@ -1,0 +1,68 @@
+//! Paths that were parsed lately, for each thread: clients send the same few again and again.
+//!
+//! A table of fixed size in which a path takes the place that a hash of its text says. Paths with regular
+//! expressions are left out, because these may be large.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::path::Path;
+use crate::error::Outcome;
+
+/// The number of places. A power of two.
+const PLACES: usize = 128;
+/// Longer texts are not kept.
+const TEXT_MAX: usize = 128;
+
+thread_local! {
+    static CACHE: RefCell<[Option<Rc<Path>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
+}
+
+/// The place of a text: it depends on its length and its last bytes.
+fn place(text: &[u8]) -> usize {
+    let word = match text.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => text.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    let mixed = (word ^ (text.len() as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize % PLACES
+}
+
+/// [`Path::parse`].
+pub(super) fn parse(text: &[u8]) -> Outcome<Rc<Path>> {
+    if text.len() > TEXT_MAX {
+        return Path::parse(text).map(Rc::new);
+    }
+    CACHE.with_borrow_mut(|cache| {
+        let kept = &mut cache[place(text)];
+        if let Some(path) = kept.as_ref().filter(|path| path.original.as_bytes() == text) {
+            return Ok(Rc::clone(path));
+        }
+        let path = Rc::new(Path::parse(text)?);
+        if !path.has_expression {
+            *kept = Some(Rc::clone(&path));
+        }
+        Ok(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_parsed_once_and_the_last_one_of_a_place_stays() {
+        let first = parse(b"$.a[0].b").expect("it is UTF-8");
+        assert!(Rc::ptr_eq(&first, &parse(b"$.a[0].b").expect("it is UTF-8")));
+        for number in 0..10 * PLACES {
+            let text = format!("$.member{number}[?(@.x=~'a')]");
+            let path = parse(text.as_bytes()).expect("it is UTF-8");
+            assert_eq!(path.original, text);
+            assert!(path.has_expression);
+            let text = format!("$.member{number}");
+            let path = parse(text.as_bytes()).expect("it is UTF-8");
+            assert_eq!(path.original, text);
+        }
+        assert!(parse(&[0xff]).is_err());
+    }
+}

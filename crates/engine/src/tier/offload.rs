@@ -1,0 +1,200 @@
+//! Moving values to disk while memory is beyond its limit.
+//!
+//! As in eviction, a few entries of a random shard are drawn, and the least used of those seen so far goes.
+//! Its record is appended to the file's open segment, in memory, and the entry names the record from then on.
+//! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_config::Config;
+use mantissa_persist::load::Prepare;
+use mantissa_persist::tier::{RecordEncoder, Refusal};
+use mantissa_store::{Entry, ShardSet};
+use mantissa_sys::{clock, simulation};
+
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw};
+
+/// Candidates that one attempt tries at most.
+const ATTEMPTS_MAX: usize = 32;
+/// Attempts in a row that find nothing after which there is taken to be nothing.
+const FRUITLESS_MAX: usize = 64;
+/// How long the next attempt waits after that, in ms.
+const REST_MS: i64 = 10;
+/// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
+const EXCESS_PART: i64 = 16;
+
+/// The outcome of moving one candidate.
+#[derive(PartialEq, Eq)]
+enum Moved {
+    Yes,
+    /// It is gone, in use, or not to be moved.
+    No,
+    /// Its shard is locked.
+    Locked,
+    Refused(Refusal),
+}
+
+/// Moves values until memory is within the limit, for about `time_limit` at most. `None` if nothing can be
+/// moved: keys have to be evicted.
+pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Option<Verdict> {
+    let engine = context.engine;
+    engine.tier.file()?;
+    let excess = engine.pressure.excess(limit);
+    if excess <= 0 {
+        context.evictor.note_headroom(-excess, engine.worker_count());
+        return Some(Verdict::WithinLimit);
+    }
+    let config = &context.active.config;
+    let room = Room { engine, config, limit, time_limit, now_ms: context.now_ms };
+    room.make(&mut context.evictor.offloader, &mut context.random_state)
+}
+
+/// What moves the values of loaded entries to disk once memory is full, and waits for the disk. `None` where
+/// no value goes there.
+pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let file = engine.tier.file()?;
+    let active = engine.active_config();
+    let limit = active.config.maxmemory;
+    let policy = Policy::to_disk(&active.config);
+    let mut encoder = RecordEncoder::default();
+    let prepare = move |entry: &mut Entry| {
+        if limit == 0 || engine.pressure.excess(limit) <= 0 || policy.rank(entry, 0, 0).is_none() {
+            return;
+        }
+        loop {
+            match file.append(&mut encoder, entry) {
+                Ok(cold) => {
+                    entry.cool(cold);
+                    return engine.tier.note_use();
+                }
+                Err(Refusal::Behind) if !engine.stopping.load(Ordering::Relaxed) => simulation::sleep(PAUSE),
+                Err(_) => return,
+            }
+        }
+    };
+    Some(Box::new(prepare))
+}
+
+/// Moves what can be moved, whatever room there is: `tier-pressure`.
+#[cold]
+pub fn move_all(context: &mut Context) {
+    const FRUITLESS_MAX: usize = 16;
+    let (engine, config) = (context.engine, &context.active.config);
+    let room = Room { engine, config, limit: 0, time_limit: Duration::MAX, now_ms: context.now_ms };
+    let (offloader, random_state) = (&mut context.evictor.offloader, &mut context.random_state);
+    let policy = room.begin(offloader);
+    let mut fruitless = 0;
+    while engine.tier.file().is_some() && fruitless < FRUITLESS_MAX {
+        match room.attempt(policy, offloader, random_state) {
+            Moved::Yes => fruitless = 0,
+            _ => fruitless += 1,
+        }
+    }
+}
+
+/// Whether a command that needs memory has to wait for the disk.
+pub fn has_to_wait(engine: &Engine, limit: u64) -> bool {
+    limit > 0
+        && engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
+        && engine.tier.file().is_some_and(|file| file.is_behind())
+}
+
+/// What is to be done, by whom.
+struct Room<'a> {
+    /// The engine.
+    engine: &'a Engine,
+    /// The configuration in force.
+    config: &'a Config,
+    /// `maxmemory`.
+    limit: u64,
+    /// For how long.
+    time_limit: Duration,
+    /// Unix time in ms.
+    now_ms: i64,
+}
+
+impl Room<'_> {
+    /// Moves values until memory is within the limit or the time is over. `None` if nothing can be moved.
+    fn make(&self, offloader: &mut Offloader, random_state: &mut u64) -> Option<Verdict> {
+        let policy = self.begin(offloader);
+        if self.now_ms < offloader.rests_until_ms {
+            return None;
+        }
+        let began = clock::now();
+        let mut fruitless = 0;
+        loop {
+            if self.engine.pressure.excess(self.limit) <= 0 {
+                return Some(Verdict::WithinLimit);
+            }
+            match self.attempt(policy, offloader, random_state) {
+                Moved::Yes => fruitless = 0,
+                Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
+                Moved::Refused(_) => fruitless = FRUITLESS_MAX,
+                Moved::Locked | Moved::No => fruitless += 1,
+            }
+            if fruitless >= FRUITLESS_MAX {
+                offloader.rests_until_ms = self.now_ms + REST_MS;
+                return None;
+            }
+            if clock::since(began) >= self.time_limit {
+                return Some(Verdict::InProgress);
+            }
+        }
+    }
+
+    fn begin(&self, offloader: &mut Offloader) -> Policy {
+        let policy = Policy::to_disk(self.config);
+        if offloader.policy != Some(policy) {
+            offloader.policy = Some(policy);
+            offloader.pool.clear();
+        }
+        policy
+    }
+
+    /// Draws some candidates and moves the best.
+    fn attempt(&self, policy: Policy, offloader: &mut Offloader, random_state: &mut u64) -> Moved {
+        let drawer = Drawer { pool: &mut offloader.pool, random_state, now_ms: self.now_ms };
+        draw(&self.engine.keyspace, policy, drawer);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(candidate) = offloader.pool.take_best() else { break };
+            match self.move_candidate(policy, &mut offloader.encoder, &candidate) {
+                Moved::No | Moved::Refused(Refusal::Unfit) => {}
+                Moved::Locked => {
+                    offloader.pool.offer(candidate);
+                    return Moved::Locked;
+                }
+                outcome => return outcome,
+            }
+        }
+        Moved::No
+    }
+
+    fn move_candidate(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
+        let (engine, hash) = (self.engine, candidate.hash);
+        let Some(file) = engine.tier.file() else { return Moved::No };
+        let index = engine.keyspace.shard_of(hash);
+        let Ok(mut locked) = engine.keyspace.try_lock(ShardSet::one(index)) else { return Moved::Locked };
+        let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(candidate.database));
+        let Some(database) = database else { return Moved::No };
+        let is_wanted = |entry: &Entry| policy.is_unchanged(entry, self.now_ms, candidate.rank);
+        let moved = database.keep_otherwise(hash, is_wanted, |entry| {
+            if entry.forget_copy() {
+                engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
+                return Moved::Yes;
+            }
+            match file.append(encoder, entry) {
+                Ok(cold) => {
+                    entry.cool(cold);
+                    engine.tier.note_use();
+                    Moved::Yes
+                }
+                Err(refusal) => Moved::Refused(refusal),
+            }
+        });
+        moved.unwrap_or(Moved::No)
+    }
+}

@@ -1,0 +1,125 @@
+//! Values on a disk that fails, lies or is full.
+
+mod support;
+
+use std::sync::Arc;
+
+use mantissa_engine::embedded::{Embedded, Opening};
+use mantissa_persist::storage::MemoryStorage;
+use support::Ask;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// An engine that moves every value to disk at once.
+fn open(storage: &MemoryStorage, save: &str) -> Result<Embedded, mantissa_engine::embedded::EmbeddedError> {
+    let directives =
+        [("save", save), ("tier-dir", "/tier"), ("tier-pressure", "yes"), ("enable-debug-command", "yes")];
+    Opening::default().storage(Arc::new(storage.clone())).without_background().open("/data", &directives)
+}
+
+/// Asks until the reply is another one.
+fn ask_until(client: &mut impl Ask, command: &str, is_right: impl Fn(&str) -> bool) -> String {
+    for _ in 0..5_000 {
+        let reply = client.ask(command);
+        if is_right(&reply) {
+            return reply;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    client.ask(command)
+}
+
+#[test]
+fn a_value_that_can_not_be_read_is_an_error_until_it_can() -> Tested {
+    let storage = MemoryStorage::new();
+    let store = open(&storage, "\"\"")?;
+    let mut client = store.client()?;
+    let text = "x".repeat(1000);
+    // Enough that the first of them is in the file and not in memory.
+    for number in 0..1_000 {
+        assert_eq!(client.ask(&format!("SET key:{number} {text}{number}")), "OK");
+    }
+    assert_eq!(client.ask("RPUSH order 8 9"), "2");
+    assert_eq!(client.ask("MANTISSA.LOCATION key:1"), "disk");
+    ask_until(&mut client, "INFO tier", |info| {
+        let waiting =
+            info.split("tier_waiting_bytes:").nth(1).and_then(|rest| rest.split_whitespace().next());
+        waiting.and_then(|bytes| bytes.parse::<u64>().ok()).is_some_and(|bytes| bytes < 600_000)
+    });
+    assert_eq!(client.ask("GET key:1"), format!("{text}1"));
+    storage.fail_at(storage.operations());
+    let refused = "ERR the value could not be read from disk: the disk failed, as asked for";
+    assert!(client.ask("GET key:2").contains(refused));
+    assert!(client.ask("APPEND key:2 more").contains(refused), "nor is it changed");
+    assert!(client.ask("MGET key:3 key:4").contains(refused));
+    assert_eq!(client.ask("STRLEN key:2"), "1001", "what needs no value is not concerned");
+    let script = "EVAL return(redis.call('GET','key:'..ARGV[1])) 0 6";
+    assert!(
+        client.ask(script).contains("could not be read"),
+        "nor does a script's undeclared key make one up"
+    );
+    assert!(client.ask("SORT order GET key:*").contains("could not be read"));
+    assert!(client.ask("SORT order GET key:* STORE target").contains("could not be read"));
+    assert_eq!(client.ask("EXISTS target"), "0");
+    assert!(client.ask("DEBUG OBJECT key:7").contains("could not be read"));
+    assert_eq!(client.ask("MULTI"), "OK");
+    assert_eq!(client.ask("APPEND key:5 more"), "QUEUED");
+    assert!(client.ask("EXEC").contains("EXECABORT"), "nothing of it runs");
+    assert!(client.ask("SAVE").contains("ERR"), "a dump without it is none");
+    storage.fail_at(u64::MAX);
+    assert_eq!(ask_until(&mut client, "GET key:2", |reply| !reply.contains("ERR")), format!("{text}2"));
+    assert_eq!(ask_until(&mut client, "GET key:5", |reply| !reply.contains("ERR")), format!("{text}5"));
+    assert_eq!(client.ask("DEL key:2"), "1");
+    Ok(())
+}
+
+#[test]
+fn a_disk_that_can_not_be_written_leaves_values_in_memory() -> Tested {
+    let storage = MemoryStorage::new();
+    let store = open(&storage, "\"\"")?;
+    let mut client = store.client()?;
+    storage.fill_up_after(Some(0));
+    let text = "x".repeat(10_000);
+    for number in 0..1_000 {
+        assert_eq!(client.ask(&format!("SET key:{number} {text}{number}")), "OK");
+    }
+    for number in 0..1_000 {
+        assert_eq!(client.ask(&format!("GET key:{number}")), format!("{text}{number}"));
+    }
+    ask_until(&mut client, "INFO tier", |info| !info.contains("tier_write_errors:0"));
+    storage.fill_up_after(None);
+    for number in 0..1_000 {
+        assert_eq!(
+            client.ask(&format!("APPEND key:{number} !")),
+            (text.len() + number.to_string().len() + 1).to_string()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dump_of_values_on_disk_is_whole() -> Tested {
+    let storage = MemoryStorage::new();
+    let digest = {
+        let store = open(&storage, "\"\"")?;
+        let mut client = store.client()?;
+        for number in 0..300 {
+            let text = "y".repeat(100 + number);
+            assert_eq!(client.ask(&format!("SET text:{number} {text}")), "OK");
+            client.ask(&format!("RPUSH list:{number} {text} {number} {text}"));
+            client.ask(&format!("ZADD zset:{number} 1.5 {text} {number} other"));
+            client.ask(&format!("HSET hash:{number} field {text}"));
+            client.ask(&format!("JSON.SET json:{number} $ {{\"name\":\"{text}\"}}"));
+        }
+        assert_eq!(client.ask("MANTISSA.LOCATION json:7"), "disk");
+        assert_eq!(client.ask("SAVE"), "OK");
+        assert_eq!(client.ask("MANTISSA.LOCATION json:7"), "disk", "saving leaves values where they are");
+        let digest = client.ask("DEBUG DIGEST");
+        assert_eq!(digest.len(), 40);
+        digest
+    };
+    let store = open(&storage, "\"\"")?;
+    assert_eq!(store.client()?.ask("DEBUG DIGEST"), digest);
+    assert_eq!(store.client()?.ask("DBSIZE"), "1500");
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Tests of values on disk, against what was put there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use mantissa_store::{Hash, List, Set, SortedSet};
+
+use super::*;
+use crate::storage::{MemoryStorage, Storage};
+
+fn file_in(storage: &MemoryStorage, segments: u64) -> Arc<TierFile> {
+    let file = storage.create_scratch(Path::new("/")).expect("a file");
+    TierFile::new(file, segments * SEGMENT_BYTES as u64, EncodingLimits::default())
+}
+
+/// Runs the writer while `work` runs.
+fn with_writer<R>(file: &TierFile, work: impl FnOnce() -> R) -> R {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| file.write_until(|| is_over.load(Ordering::Relaxed), || (), |_| ()));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        is_over.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    for _ in 0..20_000 {
+        if what() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it does not come to that");
+}
+
+fn append(file: &TierFile, encoder: &mut RecordEncoder, entry: &Entry) -> Cold {
+    loop {
+        match file.append(encoder, entry) {
+            Ok(cold) => return cold,
+            Err(Refusal::Behind) => std::thread::yield_now(),
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    }
+}
+
+fn text_entry(text: Vec<u8>) -> Entry {
+    Entry::new(b"key", Value::String(text), None, 0)
+}
+
+fn text_of(cold: &Cold) -> Vec<u8> {
+    match cold.read() {
+        Ok(Value::String(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn values_come_back_from_memory_and_from_the_file() {
+    let file = file_in(&MemoryStorage::new(), 4);
+    let mut encoder = RecordEncoder::default();
+    let text = |number: usize| vec![b'a' + (number % 26) as u8; 1 + number * 7 % 5_000];
+    let colds = with_writer(&file, || {
+        let colds: Vec<Cold> =
+            (0..3_000).map(|number| append(&file, &mut encoder, &text_entry(text(number)))).collect();
+        for (number, cold) in colds.iter().enumerate() {
+            assert_eq!(text_of(cold), text(number));
+        }
+        wait_until(|| file.figures().waiting_bytes < (CHUNK_BYTES * 2) as u64);
+        colds
+    });
+    for (number, cold) in colds.iter().enumerate() {
+        assert_eq!(text_of(cold), text(number));
+        assert_eq!(text_of(&file.copy_record(cold).expect("a copy")), text(number));
+    }
+    assert_eq!(file.figures().read_errors, 0);
+}
+
+#[test]
+fn collections_come_back_in_their_encodings() {
+    let file = file_in(&MemoryStorage::new(), 4);
+    let limits = EncodingLimits::default();
+    let mut encoder = RecordEncoder::default();
+    let (mut list, mut set, mut numbers) = (List::default(), Set::new(), Set::new());
+    let (mut scored, mut hash) = (SortedSet::new(), Hash::new());
+    for number in 0..20 {
+        let member = format!("member:{number}");
+        list.push_back(member.as_bytes(), &limits);
+        set.add(member.as_bytes(), &limits);
+        numbers.add(number.to_string().as_bytes(), &limits);
+        scored.insert(member.as_bytes(), f64::from(number) / 3.0, &limits);
+        hash.set(member.as_bytes(), b"a value", &limits);
+    }
+    let values = [
+        Value::List(list),
+        Value::Set(set),
+        Value::Set(numbers),
+        Value::SortedSet(scored),
+        Value::Hash(hash),
+    ];
+    for value in values {
+        let entry = Entry::new(b"key", value, None, 0);
+        let cold = append(&file, &mut encoder, &entry);
+        let back = Entry::new(b"key", cold.read().expect("it is there"), None, 0);
+        assert_eq!(cold.place().encoding(), entry.encoding());
+        assert_eq!(back.encoding(), entry.encoding());
+        let payload = |entry: &Entry| crate::payload::dump_value(entry.value(), &WriteOptions::default());
+        assert_eq!(payload(&back), payload(&entry));
+    }
+    let number = Entry::string(b"key", b"12", None, 0);
+    assert_eq!(file.append(&mut encoder, &number).expect_err("a number"), Refusal::Unfit);
+    let long = text_entry(vec![1; VALUE_BYTES_MAX + 1]);
+    assert_eq!(file.append(&mut encoder, &long).expect_err("too long"), Refusal::Unfit);
+}
+
+#[test]
+fn segments_are_used_again_and_nothing_else_comes_back() {
+    let file = file_in(&MemoryStorage::new(), 3);
+    let mut encoder = RecordEncoder::default();
+    let mut kept: BTreeMap<usize, Cold> = BTreeMap::new();
+    let text = |number: usize| format!("{number:0>40000}").into_bytes();
+    with_writer(&file, || {
+        // Four times what the file holds, of which a window of half a segment is named.
+        for number in 0..4 * 3 * SEGMENT_BYTES / 40_000 {
+            let entry = text_entry(text(number));
+            let cold = loop {
+                match file.append(&mut encoder, &entry) {
+                    Ok(cold) => break cold,
+                    Err(Refusal::Unfit) => panic!("it fits"),
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
+            kept.insert(number, cold);
+            if kept.len() > SEGMENT_BYTES / 2 / 40_000 {
+                let (oldest, cold) = kept.pop_first().expect("there is one");
+                if oldest % 17 == 0 {
+                    assert_eq!(text_of(&cold), text(oldest));
+                }
+            }
+        }
+        for (number, cold) in &kept {
+            assert_eq!(text_of(cold), text(*number));
+        }
+        assert!(file.figures().used_bytes <= 3 * SEGMENT_BYTES as u64);
+        kept.clear();
+        wait_until(|| file.figures().used_bytes <= SEGMENT_BYTES as u64);
+    });
+    assert_eq!((file.figures().values, file.figures().read_errors), (0, 0));
+}
+
+#[test]
+fn a_full_file_refuses_and_a_failing_disk_loses_nothing() {
+    let storage = MemoryStorage::new();
+    let file = file_in(&storage, 2);
+    let mut encoder = RecordEncoder::default();
+    let entry = text_entry(vec![b'x'; 100_000]);
+    let mut colds = Vec::new();
+    with_writer(&file, || {
+        storage.make_read_only(true);
+        while file.figures().write_errors == 0 {
+            colds.extend(file.append(&mut encoder, &entry));
+        }
+        assert_eq!(file.append(&mut encoder, &entry).expect_err("it fails"), Refusal::Full);
+        assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
+        storage.make_read_only(false);
+        wait_until(|| file.figures().waiting_bytes < (2 * CHUNK_BYTES) as u64);
+        assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
+        let other = std::cell::RefCell::<RecordEncoder>::default();
+        wait_until(|| file.append(&mut other.borrow_mut(), &entry).is_ok());
+        let refusal = loop {
+            match file.append(&mut encoder, &entry) {
+                Ok(cold) => colds.push(cold),
+                Err(Refusal::Behind) => std::thread::yield_now(),
+                Err(refusal) => break refusal,
+            }
+        };
+        assert_eq!(refusal, Refusal::Full);
+        assert!(colds.len() >= 2 * SEGMENT_BYTES / 100_008 - 2);
+    });
+}
+
+/// Brings something else than was asked for, as soon as it is told to.
+struct Liar {
+    file: Box<dyn ScratchFile>,
+    lies: Arc<AtomicU64>,
+}
+
+impl ScratchFile for Liar {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.lies.load(Ordering::Relaxed) {
+            0 => self.file.read_at(buffer, offset),
+            // The record behind it, which is just as long.
+            1 => self.file.read_at(buffer, offset + buffer.len() as u64),
+            _ => self.file.read_at(buffer, offset).map(|()| buffer[9] ^= 1),
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.file.discard(offset, bytes)
+    }
+}
+
+#[test]
+fn a_disk_that_lies_is_noticed() {
+    let lies = Arc::<AtomicU64>::default();
+    let inner = MemoryStorage::new().create_scratch(Path::new("/")).expect("a file");
+    let liar = Box::new(Liar { file: inner, lies: Arc::clone(&lies) });
+    let file = TierFile::new(liar, 4 * SEGMENT_BYTES as u64, EncodingLimits::default());
+    let mut encoder = RecordEncoder::default();
+    let entry = text_entry(vec![b'x'; 1_000]);
+    with_writer(&file, || {
+        let colds: Vec<Cold> = (0..1_000).map(|_| append(&file, &mut encoder, &entry)).collect();
+        wait_until(|| file.figures().waiting_bytes < CHUNK_BYTES as u64 * 2);
+        assert_eq!(text_of(&colds[0]).len(), 1_000);
+        for lie in [1, 2] {
+            lies.store(lie, Ordering::Relaxed);
+            assert!(colds[0].read().expect_err("a lie").contains("checksum"));
+        }
+        lies.store(0, Ordering::Relaxed);
+        assert_eq!(text_of(&colds[0]).len(), 1_000);
+    });
+    assert_eq!(file.figures().read_errors, 2);
+}
+
+#[test]
+fn sparse_segments_are_told_once_that_pays() {
+    let file = file_in(&MemoryStorage::new(), 16);
+    let mut encoder = RecordEncoder::default();
+    let entry = text_entry(vec![b'x'; 100_000]);
+    with_writer(&file, || {
+        let mut colds: Vec<Cold> = (0..1_000).map(|_| append(&file, &mut encoder, &entry)).collect();
+        assert!(file.sparse_segments().is_empty());
+        let mut number = 0;
+        colds.retain(|_| {
+            number += 1;
+            number % 5 == 0
+        });
+        let sparse = file.sparse_segments();
+        assert!(sparse.len() >= 4);
+        for cold in &mut colds {
+            while sparse.contains(&cold.segment().number()) {
+                match file.copy_record(cold) {
+                    Ok(copy) => *cold = copy,
+                    Err(refusal) => assert_eq!(refusal, Refusal::Behind),
+                }
+            }
+        }
+        assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
+        assert!(file.sparse_segments().is_empty());
+    });
+}

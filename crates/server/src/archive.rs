@@ -1,0 +1,269 @@
+//! Snapshots into an archive, by a schedule or when somebody asks, and the log between them.
+//!
+//! The background thread looks a few times a second whether a snapshot is due ([`Archiver::tick`]); a thread
+//! of its own makes it. The data come from the same snapshot as those of BGSAVE, without a fork or a file
+//! between, and are sorted, cut and stored at low priority. With `archive-log` another thread stores what is
+//! written from the instant of a snapshot on ([`journal`]).
+
+mod journal;
+
+use std::io::{self, BufWriter, PipeReader, PipeWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Instant;
+
+use mantissa_archive::{Archive, KeyFile, Origin, Retention, Snapshot, Store, store_at};
+use mantissa_engine::config::Config;
+use mantissa_engine::config::schedule::Schedule;
+use mantissa_engine::snapshot::{self, Cut};
+use mantissa_engine::{Engine, notice, warning};
+use mantissa_persist::storage::OutputFile;
+use mantissa_store::LockedShards;
+use mantissa_sys::clock::unix_ms;
+use mantissa_sys::scheduling;
+use parking_lot::Mutex;
+
+use journal::Journal;
+
+/// How long after a failure the next try is made.
+const RETRY_MS: i64 = 30_000;
+const BUFFER_BYTES: usize = 256 << 10;
+const DAY_S: u64 = 86_400;
+
+/// Makes snapshots for an archive.
+#[derive(Default)]
+pub struct Archiver {
+    /// The archive whose newest snapshot is known.
+    known: Mutex<String>,
+    journal: Arc<Journal>,
+}
+
+/// Opens the archive that the configuration names.
+fn open(config: &Config) -> io::Result<Archive<Box<dyn Store>>> {
+    let key_file = Some(config.archive_key_file.as_str()).filter(|path| !path.is_empty());
+    let key = key_file.map(|path| KeyFile::read(Path::new(path))).transpose()?;
+    Archive::open(store_at(Path::new(&config.archive_url))?, key.as_ref())
+}
+
+impl Archiver {
+    /// Begins a snapshot if one is due. To be called from time to time.
+    pub fn tick(self: &Arc<Self>, engine: &Engine) {
+        let (archive, active) = (&engine.archive, engine.active_config());
+        let config = &active.config;
+        let has_archive = !config.archive_url.is_empty();
+        let is_loading = engine.persistence.loading.load(Ordering::Acquire);
+        if !(has_archive && config.archive_log) || self.journal.goes_elsewhere(&config.archive_url) {
+            self.journal.end();
+        }
+        if !has_archive || is_loading || archive.is_running.load(Ordering::Acquire) {
+            return;
+        }
+        let schedule = Schedule::parse(&config.archive_schedule).ok().flatten();
+        let now_ms = unix_ms();
+        let next_ms = schedule.as_ref().map_or(0, |schedule| schedule.next(now_ms as u64));
+        archive.next_ms.store(next_ms as i64, Ordering::Relaxed);
+        let is_asked_for = archive.is_asked_for.load(Ordering::Acquire);
+        let is_waiting = !archive.error.lock().is_empty()
+            && now_ms - archive.last_try_ms.load(Ordering::Relaxed) < RETRY_MS;
+        if is_waiting && !is_asked_for {
+            return;
+        }
+        let is_known = *self.known.lock() == config.archive_url;
+        let slot_ms = schedule.map_or(0, |schedule| schedule.last(now_ms as u64) as i64);
+        let is_due = archive.last_ms.load(Ordering::Relaxed) < slot_ms;
+        let begins_log = config.archive_log && !self.journal.is_on();
+        if is_asked_for || begins_log || (slot_ms > 0 && (is_due || !is_known)) {
+            let look_only = !is_asked_for && !begins_log && !is_known;
+            self.start(engine, look_only, is_asked_for);
+        }
+    }
+
+    /// Starts the thread that makes a snapshot, or looks at the newest one first.
+    fn start(self: &Arc<Self>, engine: &Engine, look_only: bool, is_asked_for: bool) {
+        let archive = &engine.archive;
+        archive.is_running.store(true, Ordering::Release);
+        archive.is_asked_for.store(false, Ordering::Release);
+        archive.last_try_ms.store(unix_ms(), Ordering::Relaxed);
+        let archiver = Arc::clone(self);
+        let body = move |engine: &Engine| {
+            scheduling::lower_priority();
+            let done = match look_only {
+                true => archiver.look(engine),
+                false => archiver.make_and_tell(engine, is_asked_for),
+            };
+            let archive = &engine.archive;
+            *archive.error.lock() = done.as_ref().err().map(io::Error::to_string).unwrap_or_default();
+            if let Err(error) = done {
+                archive.failures.fetch_add(1, Ordering::Relaxed);
+                warning!("Archiving failed: {error}");
+            }
+            archive.is_running.store(false, Ordering::Release);
+        };
+        if let Err(error) = engine.spawn("archiver", body) {
+            warning!("Archiving failed: a thread could not be started: {error}");
+            *archive.error.lock() = error.to_string();
+            archive.is_running.store(false, Ordering::Release);
+        }
+    }
+
+    /// Finds out when the newest snapshot was made.
+    fn look(&self, engine: &Engine) -> io::Result<()> {
+        let active = engine.active_config();
+        let archive = open(&active.config)?;
+        let newest_ms = archive.newest()?.map_or(0, |snapshot| snapshot.facts.created_ms);
+        engine.archive.last_ms.store(newest_ms as i64, Ordering::Relaxed);
+        engine.archive.kept.store(archive.snapshot_count()? as u64, Ordering::Relaxed);
+        self.known.lock().clone_from(&active.config.archive_url);
+        Ok(())
+    }
+
+    fn make_and_tell(&self, engine: &Engine, is_asked_for: bool) -> io::Result<()> {
+        let (began, active) = (Instant::now(), engine.active_config());
+        let config = &active.config;
+        let archive = open(config)?;
+        notice!("Archiving to {} started", config.archive_url);
+        let snapshot = self.make(engine, config, &archive, is_asked_for)?;
+        let (facts, state) = (&snapshot.facts, &engine.archive);
+        let duration_ms = began.elapsed().as_millis() as u64;
+        state.last_duration_ms.store(duration_ms, Ordering::Relaxed);
+        state.last_keys.store(facts.keys, Ordering::Relaxed);
+        state.last_bytes.store(facts.bytes, Ordering::Relaxed);
+        state.last_new_bytes.store(facts.new_bytes, Ordering::Relaxed);
+        state.last_stored_bytes.store(facts.stored_bytes, Ordering::Relaxed);
+        state.last_name.lock().clone_from(&snapshot.name);
+        state.last_ms.store(facts.created_ms as i64, Ordering::Relaxed);
+        state.count.fetch_add(1, Ordering::Relaxed);
+        self.known.lock().clone_from(&config.archive_url);
+        notice!(
+            "Archived {} keys as {}: {} bytes, {} of them new, stored in {}; {:.3} seconds",
+            facts.keys,
+            snapshot.name,
+            facts.bytes,
+            facts.new_bytes,
+            facts.stored_bytes,
+            duration_ms as f64 / 1000.0
+        );
+        prune(&archive, config)?;
+        state.kept.store(archive.snapshot_count()? as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn make(
+        &self,
+        engine: &Engine,
+        config: &Config,
+        archive: &Archive<impl Store>,
+        is_asked_for: bool,
+    ) -> io::Result<Snapshot> {
+        let source = format!("127.0.0.1:{}", engine.host().facts().port);
+        let scratch = archive.scratch(PathBuf::from(&config.dir))?;
+        let origin = Origin {
+            source: &source,
+            tag: if is_asked_for { "" } else { "scheduled" },
+            now_ms: &|| unix_ms() as u64,
+            bytes: None,
+            folder: &scratch,
+        };
+        let was_on = self.journal.is_on();
+        let (reader, writer) = io::pipe()?;
+        let made = std::thread::scope(|scope| {
+            let write = move || {
+                let mut pipe = Pipe(BufWriter::with_capacity(BUFFER_BYTES, writer));
+                let at_cut = |locked: &mut LockedShards<'_>| {
+                    if config.archive_log {
+                        self.journal.begin(engine, locked);
+                    }
+                };
+                let cut = snapshot::write_for_archive(engine, &mut pipe, at_cut)?;
+                pipe.0.flush().map(|()| cut)
+            };
+            let mut dump = Dump { scope, write: Some(write), writing: None, reader: Some(reader) };
+            let made = archive.create(&mut dump, &origin, &mut |_, _| {});
+            // Whoever still writes learns that nobody reads.
+            dump.reader = None;
+            let written = match dump.writing {
+                Some(writing) => writing.join().unwrap_or_else(|_| Err(io::Error::other("encoding failed"))),
+                None => return made,
+            };
+            match (made, written) {
+                (Err(_), Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+                (made, _) => made,
+            }
+        });
+        if made.is_err() && !was_on {
+            // A log without the snapshot that it follows is of no use.
+            self.journal.end();
+        }
+        made
+    }
+
+    /// Stores what is left of the log. To be called at the end, when nothing is written any more.
+    pub fn finish(&self) {
+        self.journal.finish();
+    }
+}
+
+/// Removes snapshots that no rule keeps, and what none needs.
+fn prune(archive: &Archive<impl Store>, config: &Config) -> io::Result<()> {
+    let log_s = u64::from(config.archive_keep_log_days) * DAY_S;
+    let retention = Retention {
+        last: config.archive_keep_last as usize,
+        hourly: config.archive_keep_hourly as usize,
+        daily: config.archive_keep_daily as usize,
+        weekly: config.archive_keep_weekly as usize,
+        monthly: config.archive_keep_monthly as usize,
+        log_since_s: if log_s > 0 { (unix_ms() as u64 / 1000).saturating_sub(log_s) } else { 0 },
+    };
+    if retention.is_empty() && log_s == 0 {
+        return Ok(());
+    }
+    let pruned = archive.prune(&retention, true)?;
+    if !pruned.snapshots.is_empty() || pruned.segments > 0 {
+        notice!(
+            "Removed {} snapshots and {} segments of the log from the archive: {} bytes",
+            pruned.snapshots.len(),
+            pruned.segments,
+            pruned.bytes
+        );
+    }
+    Ok(())
+}
+
+/// A pipe that a snapshot is written to.
+struct Pipe(BufWriter<PipeWriter>);
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl OutputFile for Pipe {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A snapshot, which begins when it is first read: then the archive is locked.
+struct Dump<'scope, 'env, F> {
+    scope: &'scope Scope<'scope, 'env>,
+    write: Option<F>,
+    writing: Option<ScopedJoinHandle<'scope, io::Result<Cut>>>,
+    reader: Option<PipeReader>,
+}
+
+impl<'scope, F: FnOnce() -> io::Result<Cut> + Send + 'scope> Read for Dump<'scope, '_, F> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Some(write) = self.write.take() {
+            self.writing =
+                Some(std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(self.scope, write)?);
+        }
+        self.reader.as_mut().map_or(Ok(0), |reader| reader.read(bytes))
+    }
+}

@@ -1,0 +1,508 @@
+//! Values that lie on disk: what an entry keeps of one, and where it is.
+//!
+//! ```text
+//! byte 0   link: the segment, or what is in memory of the value (bit 0 set)     8 bytes
+//! byte 8   place, from bit 0 on: offset in the segment / 8 (24 bits), length (24),
+//!          kind (5), encoding (4), written in place (1)                         8 bytes
+//! ```
+//!
+//! A value that is looked at is read and stays in memory beside its record on disk, until
+//! [`ColdSlot::forget`]
+//! drops it: a value that was only read need not be written again. A change takes the value out of the
+//! entry's
+//! slot and gives the record up.
+//!
+//! Invariants: a record is not changed while a [`Cold`] or a slot names it; a segment counts the bytes of the
+//! records that are named, and tells its file when none is.
+//!
+//! Cost: 16 bytes where a collection has a handle of 8.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use mantissa_memory::allocator;
+
+use crate::types::Collection;
+use crate::value::{Kind, Value, ValueRef};
+use crate::with_value;
+
+/// The unit of offsets, in bytes.
+pub const ALIGNMENT: usize = 8;
+/// Bytes of a record beside its value: a checksum.
+pub const HEADER_BYTES: usize = 8;
+/// Longest value in a record, in bytes.
+pub const RECORD_BYTES_MAX: usize = (1 << LEN_BITS) - 1;
+/// Longest segment, in bytes.
+pub const SEGMENT_BYTES_MAX: usize = (1 << OFFSET_BITS) * ALIGNMENT;
+
+const OFFSET_BITS: u32 = 24;
+const LEN_BITS: u32 = 24;
+const KIND_BITS: u32 = 5;
+const ENCODING_BITS: u32 = 4;
+const KIND_SHIFT: u32 = OFFSET_BITS + LEN_BITS;
+const ENCODING_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
+const WRITTEN_SHIFT: u32 = ENCODING_SHIFT + ENCODING_BITS;
+
+/// The bit of a link that says that the value is in memory too.
+const IN_MEMORY: usize = 1;
+
+/// The encodings that OBJECT ENCODING can tell of a collection on disk, by their number in a place.
+const ENCODINGS: [&str; 7] =
+    ["raw", "listpack", "listpackex", "quicklist", "intset", "hashtable", "skiplist"];
+
+/// Where the records of segments are.
+pub trait RecordFile: Send + Sync {
+    /// Reads a value. The error is a sentence for the log and the client.
+    fn read(&self, segment: u32, place: Place) -> Result<Value, String>;
+
+    /// Nothing in a segment is named any more.
+    fn release(&self, segment: u32);
+}
+
+/// A part of a file, with the records that were written together.
+pub struct Segment {
+    number: u32,
+    file: Arc<dyn RecordFile>,
+    named_bytes: AtomicU64,
+    named_count: AtomicU64,
+}
+
+impl Segment {
+    /// A segment of a file, with its number there.
+    pub fn new(number: u32, file: Arc<dyn RecordFile>) -> Arc<Segment> {
+        Arc::new(Segment { number, file, named_bytes: AtomicU64::new(0), named_count: AtomicU64::new(0) })
+    }
+
+    /// Its number in its file.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Bytes of the records that are named.
+    pub fn named_bytes(&self) -> u64 {
+        self.named_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Records that are named, each as often as it is.
+    pub fn named_count(&self) -> u64 {
+        self.named_count.load(Ordering::Relaxed)
+    }
+
+    fn name(&self, place: Place) {
+        self.named_bytes.fetch_add(place.record_bytes() as u64, Ordering::Relaxed);
+        self.named_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn unname(&self, place: Place) {
+        self.named_bytes.fetch_sub(place.record_bytes() as u64, Ordering::Relaxed);
+        self.named_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.file.release(self.number);
+    }
+}
+
+/// Where a value lies in its segment, and what is known of it without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(u64);
+
+impl Place {
+    /// A record with `len` bytes of a value at `offset`, which is a multiple of [`ALIGNMENT`]. `None` if the
+    /// numbers are
+    /// too large, or if the encoding has no number.
+    pub fn new(offset: usize, len: usize, facts: ValueFacts) -> Option<Place> {
+        debug_assert!(offset.is_multiple_of(ALIGNMENT));
+        let units = offset / ALIGNMENT;
+        if units >= 1 << OFFSET_BITS || len > RECORD_BYTES_MAX {
+            return None;
+        }
+        let encoding = match facts.kind {
+            Kind::String => 0,
+            _ => ENCODINGS.iter().position(|name| *name == facts.encoding)?,
+        };
+        Some(Place(
+            units as u64
+                | (len as u64) << OFFSET_BITS
+                | (facts.kind as u64) << KIND_SHIFT
+                | (encoding as u64) << ENCODING_SHIFT
+                | u64::from(facts.is_written) << WRITTEN_SHIFT,
+        ))
+    }
+
+    /// The same value at another offset.
+    pub fn moved(self, offset: usize) -> Place {
+        debug_assert!(offset.is_multiple_of(ALIGNMENT) && offset < SEGMENT_BYTES_MAX);
+        Place(self.0 >> OFFSET_BITS << OFFSET_BITS | (offset / ALIGNMENT) as u64)
+    }
+
+    /// Offset in the segment, in bytes.
+    pub fn offset(self) -> usize {
+        self.bits(0, OFFSET_BITS) * ALIGNMENT
+    }
+
+    /// Length of the value in the record, in bytes: for a string, that of its text.
+    pub fn len(self) -> usize {
+        self.bits(OFFSET_BITS, LEN_BITS)
+    }
+
+    /// Whether the value has no bytes.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes from the beginning of the record to that of the next.
+    pub fn record_bytes(self) -> usize {
+        (HEADER_BYTES + self.len()).next_multiple_of(ALIGNMENT)
+    }
+
+    /// The type of the value.
+    pub fn kind(self) -> Kind {
+        let code = self.bits(KIND_SHIFT, KIND_BITS) as u8;
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Kind::String)
+    }
+
+    /// What OBJECT ENCODING says of a collection.
+    pub fn encoding(self) -> &'static str {
+        ENCODINGS.get(self.bits(ENCODING_SHIFT, ENCODING_BITS)).copied().unwrap_or(ENCODINGS[0])
+    }
+
+    /// Whether a string has been written in place.
+    pub fn is_written(self) -> bool {
+        self.bits(WRITTEN_SHIFT, 1) != 0
+    }
+
+    fn bits(self, shift: u32, count: u32) -> usize {
+        (self.0 >> shift) as usize & ((1 << count) - 1)
+    }
+}
+
+/// What is kept in memory of a value beside its place.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueFacts {
+    /// Its type.
+    pub kind: Kind,
+    /// What OBJECT ENCODING says of it, if it is a collection.
+    pub encoding: &'static str,
+    /// Whether it is a string that has been written in place.
+    pub is_written: bool,
+}
+
+/// A value on disk: names its record as long as it lives.
+pub struct Cold {
+    segment: Arc<Segment>,
+    place: Place,
+}
+
+impl Cold {
+    /// The record at a place.
+    pub fn new(segment: Arc<Segment>, place: Place) -> Cold {
+        segment.name(place);
+        Cold { segment, place }
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// The place in it.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Reads the value. The error is a sentence.
+    pub fn read(&self) -> Result<Value, String> {
+        self.segment.file.read(self.segment.number, self.place)
+    }
+
+    /// Whether both are the same record.
+    pub fn is_same(&self, other: &Cold) -> bool {
+        Arc::ptr_eq(&self.segment, &other.segment) && self.place == other.place
+    }
+}
+
+impl Clone for Cold {
+    fn clone(&self) -> Cold {
+        Cold::new(Arc::clone(&self.segment), self.place)
+    }
+}
+
+impl Drop for Cold {
+    fn drop(&mut self) {
+        self.segment.unname(self.place);
+    }
+}
+
+impl fmt::Debug for Cold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Cold({}, {:?})", self.segment.number, self.place)
+    }
+}
+
+/// A value that is on disk and in memory.
+struct Both {
+    /// Of an `Arc`, which belongs to this.
+    segment: *const Segment,
+    value: Value,
+}
+
+/// What an entry has in the place of its value, drawn in the [module](self).
+#[repr(C)]
+pub(crate) struct ColdSlot {
+    link: AtomicPtr<u8>,
+    place: Place,
+}
+
+const _: () = assert!(size_of::<ColdSlot>() == 16 && align_of::<ColdSlot>() == 8);
+const _: () = assert!(align_of::<Segment>() > IN_MEMORY && align_of::<Both>() > IN_MEMORY);
+
+// SAFETY: a slot owns the segment's count and the value, which are Send and Sync; the link changes once under
+// shared access, from a segment to what includes it, by compare and exchange.
+unsafe impl Send for ColdSlot {}
+// SAFETY: as above.
+unsafe impl Sync for ColdSlot {}
+
+impl ColdSlot {
+    /// A slot that names a record.
+    pub fn new(cold: Cold) -> ColdSlot {
+        let cold = ManuallyDrop::new(cold);
+        // SAFETY: `cold` is not used any more: its count goes over to the slot.
+        let segment = unsafe { std::ptr::read(&raw const cold.segment) };
+        ColdSlot { link: AtomicPtr::new(Arc::into_raw(segment).cast_mut().cast()), place: cold.place }
+    }
+
+    /// The place of the record.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether the value is in memory too.
+    pub fn is_in_memory(&self) -> bool {
+        self.link.load(Ordering::Acquire).addr() & IN_MEMORY != 0
+    }
+
+    /// What is in memory, if it is.
+    fn both(&self) -> Option<&Both> {
+        let link = self.link.load(Ordering::Acquire);
+        // SAFETY: the bit says that the address is that of a Both, which stays until the slot is borrowed
+        // exclusively.
+        (link.addr() & IN_MEMORY != 0)
+            .then(|| unsafe { &*link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>() })
+    }
+
+    /// Another name of the record.
+    pub fn cold(&self) -> Cold {
+        let link = self.link.load(Ordering::Acquire);
+        let segment: *const Segment = if link.addr() & IN_MEMORY == 0 {
+            link.cast()
+        } else {
+            // SAFETY: as in `both`.
+            unsafe { (*link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>()).segment }
+        };
+        // SAFETY: the slot holds a count of this Arc, so it lives; another count is taken of it.
+        let segment = unsafe {
+            Arc::increment_strong_count(segment);
+            Arc::from_raw(segment)
+        };
+        Cold::new(segment, self.place)
+    }
+
+    /// The value, which is read from the disk unless it is in memory.
+    ///
+    /// # Panics
+    /// If it can not be read. Callers that can report an error call [`crate::Entry::bring`] first.
+    pub fn value(&self) -> ValueRef<'_> {
+        if let Some(both) = self.both() {
+            return both.value.borrow();
+        }
+        match self.cold().read() {
+            Ok(value) => self.keep(value),
+            Err(reason) => panic!("{reason}"),
+        }
+        self.both().expect("a value has just been kept").value.borrow()
+    }
+
+    /// Keeps the value of the record in memory too.
+    pub fn keep(&self, value: Value) {
+        let link = self.link.load(Ordering::Acquire);
+        if link.addr() & IN_MEMORY != 0 {
+            return;
+        }
+        let both = Box::into_raw(Box::new(Both { segment: link.cast::<Segment>(), value }));
+        let tagged = both.cast::<u8>().map_addr(|addr| addr | IN_MEMORY);
+        if self.link.compare_exchange(link, tagged, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: nobody else has the box; dropping it leaves the segment's count, a raw pointer, alone.
+            drop(unsafe { Box::from_raw(both) });
+        }
+    }
+
+    /// Takes the value out of memory, where its record stays. `None` if it is not in memory.
+    pub fn forget(&mut self) -> Option<Value> {
+        let link = *self.link.get_mut();
+        if link.addr() & IN_MEMORY == 0 {
+            return None;
+        }
+        // SAFETY: the bit says what it is; the borrow is exclusive, so nobody looks at it.
+        let both = unsafe { Box::from_raw(link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>()) };
+        *self.link.get_mut() = both.segment.cast_mut().cast();
+        Some(both.value)
+    }
+
+    /// Bytes of what is in memory, size classes included.
+    pub fn memory_usage(&self) -> usize {
+        let Some(both) = self.both() else { return 0 };
+        let value = match &both.value {
+            Value::String(text) => allocator::class_size(text.capacity()),
+            value => with_value!(value.borrow(), _ => 0, value => Collection::memory_usage(value)),
+        };
+        allocator::class_size(size_of::<Both>()) + value
+    }
+}
+
+impl Drop for ColdSlot {
+    fn drop(&mut self) {
+        drop(self.forget());
+        // SAFETY: without a value the link is the segment, whose count the slot owns.
+        let segment = unsafe { Arc::from_raw(self.link.get_mut().cast::<Segment>().cast_const()) };
+        segment.unname(self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::{EncodingLimits, Entry, Hash, StringRef};
+
+    /// Values by their segment and offset; those that are missing can not be read.
+    #[derive(Default)]
+    pub struct Values {
+        kept: Mutex<HashMap<(u32, usize), Value>>,
+        released: Mutex<Vec<u32>>,
+    }
+
+    impl RecordFile for Values {
+        fn read(&self, segment: u32, place: Place) -> Result<Value, String> {
+            let value = self.kept.lock().get(&(segment, place.offset())).cloned();
+            value.ok_or_else(|| "it is not there".to_owned())
+        }
+
+        fn release(&self, segment: u32) {
+            self.released.lock().push(segment);
+        }
+    }
+
+    fn cold_entry(file: &Arc<Values>, segment: &Arc<Segment>, offset: usize, mut entry: Entry) -> Entry {
+        let facts = entry.cold_facts().expect("it can be on disk");
+        file.kept.lock().insert((segment.number(), offset), entry.value().to_value());
+        let len = entry.as_string().map_or(100, StringRef::len);
+        let place = Place::new(offset, len, facts).expect("it fits");
+        entry.cool(Cold::new(Arc::clone(segment), place));
+        entry
+    }
+
+    #[test]
+    fn an_entry_on_disk_tells_what_it_told_in_memory() {
+        let file = Arc::<Values>::default();
+        let segment = Segment::new(7, file.clone());
+        let text = vec![b'x'; 5_000];
+        let mut hash = Hash::new();
+        hash.set(b"field", b"value", &EncodingLimits::default());
+        let entries = [
+            Entry::string(b"short", b"a text", Some(5), 1),
+            Entry::string(b"long", &text, None, 2),
+            Entry::new(b"hash", Value::Hash(hash), Some(9), 3),
+        ];
+        for (index, before) in entries.into_iter().enumerate() {
+            let told = |entry: &Entry| (entry.kind(), entry.expiry(), entry.clock(), entry.encoding());
+            let expected = (told(&before), before.string_len(), format!("{:?}", before.value()));
+            let mut entry = cold_entry(&file, &segment, index * 8192, before);
+            assert!(entry.is_cold() && !entry.is_in_memory());
+            assert_eq!((told(&entry), entry.string_len()), (expected.0, expected.1));
+            entry.set_expiry(Some(77));
+            entry.set_expiry(expected.0.1);
+            let image = entry.image();
+            assert!(image.is_cold());
+            let entry = entry.renamed(b"another key");
+            assert!(!entry.is_in_memory());
+            assert_eq!(format!("{:?}", entry.value()), expected.2);
+            assert!(entry.is_in_memory() && !image.is_in_memory());
+            assert_eq!((told(&entry), entry.string_len()), (expected.0, expected.1));
+            assert!(!entry.duplicate(b"copy", None).is_cold());
+            assert_eq!(format!("{:?}", image.into_value().kind()), format!("{:?}", entry.kind()));
+            assert!(segment.named_count() == 1);
+            drop(entry);
+            assert!(segment.named_count() == 0 && segment.named_bytes() == 0);
+        }
+        drop(segment);
+        assert_eq!(*file.released.lock(), [7]);
+    }
+
+    #[test]
+    fn a_change_gives_the_record_up_and_a_value_that_was_only_read_does_not() {
+        let file = Arc::<Values>::default();
+        let segment = Segment::new(1, file.clone());
+        let mut entry = cold_entry(&file, &segment, 0, Entry::string(b"key", b"before", None, 0));
+        let shell = entry.memory_usage();
+        assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"before")));
+        assert!(entry.memory_usage() > shell);
+        assert!(entry.forget_copy());
+        assert!(!entry.forget_copy() && entry.memory_usage() == shell);
+        entry.text_mut().expect("a string").append(b" and after");
+        assert!(!entry.is_cold() && segment.named_count() == 0);
+        assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"before and after")));
+
+        let mut entry = cold_entry(&file, &segment, 0, Entry::string(b"key", b"before", None, 0));
+        entry.set_integer(5);
+        assert!(!entry.is_cold() && segment.named_count() == 0);
+
+        let mut hash = Hash::new();
+        hash.set(b"field", b"value", &EncodingLimits::default());
+        let mut entry = cold_entry(&file, &segment, 8, Entry::new(b"hash", Value::Hash(hash), None, 0));
+        assert!(entry.collection_mut().is_some());
+        assert!(!entry.is_cold() && segment.named_count() == 0);
+    }
+
+    #[test]
+    fn many_threads_may_look_at_one_value() {
+        let file = Arc::<Values>::default();
+        let segment = Segment::new(1, file.clone());
+        let entry = cold_entry(&file, &segment, 0, Entry::string(b"key", b"a value", None, 0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"a value"))));
+            }
+        });
+        drop(entry);
+        assert_eq!(segment.named_count(), 0);
+    }
+
+    #[test]
+    fn places_keep_what_they_are_given() {
+        for kind in Kind::ALL {
+            for (offset, len, is_written) in
+                [(0, 0, false), (SEGMENT_BYTES_MAX - 8, RECORD_BYTES_MAX, true), (64, 77, true)]
+            {
+                let encoding = if kind == Kind::String { "embstr" } else { "listpack" };
+                let place = Place::new(offset, len, ValueFacts { kind, encoding, is_written });
+                let place = place.expect("it fits");
+                assert_eq!((place.offset(), place.len()), (offset, len));
+                assert_eq!((place.kind(), place.is_written()), (kind, is_written));
+                assert_eq!(place.moved(8).offset(), 8);
+                assert_eq!((place.moved(8).len(), place.moved(8).kind()), (len, kind));
+            }
+        }
+        let facts = ValueFacts { kind: Kind::List, encoding: "listpack", is_written: false };
+        assert!(Place::new(SEGMENT_BYTES_MAX, 0, facts).is_none());
+        assert!(Place::new(0, RECORD_BYTES_MAX + 1, facts).is_none());
+        assert!(Place::new(0, 1, ValueFacts { encoding: "unheard of", ..facts }).is_none());
+    }
+}

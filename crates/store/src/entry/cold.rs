@@ -1,0 +1,178 @@
+//! Entries whose value is on disk: see [`crate::cold`].
+
+use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
+use crate::cold::{Cold, ColdSlot, Place, ValueFacts};
+use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
+
+impl Entry {
+    /// The slot of a value on disk.
+    #[inline]
+    pub(super) fn cold_slot(&self) -> Option<&ColdSlot> {
+        // SAFETY: the meta word says what lies there; it lives as long as the borrow.
+        self.is_cold().then(|| unsafe { &*self.value_place().cast::<ColdSlot>() })
+    }
+
+    /// Whether the value is on disk, and perhaps in memory too.
+    #[inline]
+    pub fn is_cold(&self) -> bool {
+        self.meta() >> SHAPE_SHIFT == COLD
+    }
+
+    /// Whether the value is in memory.
+    #[inline]
+    pub fn is_in_memory(&self) -> bool {
+        self.cold_slot().is_none_or(ColdSlot::is_in_memory)
+    }
+
+    /// The record of a value on disk.
+    pub fn cold(&self) -> Option<Cold> {
+        self.cold_slot().map(ColdSlot::cold)
+    }
+
+    /// The record of a value that is on disk and not in memory.
+    pub fn cold_only(&self) -> Option<Cold> {
+        self.cold_slot().filter(|slot| !slot.is_in_memory()).map(ColdSlot::cold)
+    }
+
+    /// Where the record of a value on disk lies in its segment.
+    pub fn cold_place(&self) -> Option<Place> {
+        self.cold_slot().map(ColdSlot::place)
+    }
+
+    /// What is kept in memory of the value when it goes to disk. `None` if it must stay: a number in the
+    /// entry, a collection in the form for large ones, or one that indexes or clocks refer to.
+    pub fn cold_facts(&self) -> Option<ValueFacts> {
+        let kind = self.kind();
+        let may_go = match self.shape() {
+            Shape::Integer => false,
+            Shape::Embedded | Shape::Large => true,
+            Shape::Collection if self.is_cold() => false,
+            Shape::Collection => match self.value() {
+                // One whose fields could once expire is told apart from others in memory only.
+                ValueRef::Hash(_) => self.encoding() == "listpack" && !self.is_large(),
+                ValueRef::List(_) | ValueRef::Set(_) | ValueRef::SortedSet(_) => !self.is_large(),
+                ValueRef::Json(_) => true,
+                _ => false,
+            },
+        };
+        let is_written = self.written_bit() != 0;
+        may_go.then(|| ValueFacts { kind, encoding: self.encoding(), is_written })
+    }
+
+    /// Puts the record of the value in its place, which has the same value.
+    pub fn cool(&mut self, cold: Cold) {
+        debug_assert_eq!(cold.place().kind(), self.kind());
+        self.rebuild(self.expiry(), Payload::Cold(ColdSlot::new(cold)));
+    }
+
+    /// Keeps the value of a record, which another thread has read, in memory too. False if the value is not
+    /// in that record any more.
+    pub fn keep_copy(&mut self, cold: &Cold, value: Value) -> bool {
+        match self.cold_slot() {
+            Some(slot) if slot.cold().is_same(cold) => {
+                slot.keep(value);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Names another record of the same value. False if it is not in the record `from` any more.
+    pub fn move_record(&mut self, from: &Cold, to: Cold) -> bool {
+        let is_there = self.cold_slot().is_some_and(|slot| slot.cold().is_same(from));
+        if is_there {
+            let is_in_memory = self.is_in_memory().then(|| self.value().to_value());
+            self.cool(to);
+            if let (Some(value), Some(slot)) = (is_in_memory, self.cold_slot()) {
+                slot.keep(value);
+            }
+        }
+        is_there
+    }
+
+    /// Reads a value that is only on disk, so that it is in memory too. The error is a sentence.
+    pub fn bring(&self) -> Result<(), String> {
+        if let Some(slot) = self.cold_slot().filter(|slot| !slot.is_in_memory()) {
+            slot.keep(slot.cold().read()?);
+        }
+        Ok(())
+    }
+
+    /// Has `look` see the value, which is not kept in memory if it has to be read. The error is a sentence.
+    pub fn look_at<R>(&self, look: impl FnOnce(ValueRef<'_>) -> R) -> Result<R, String> {
+        match self.cold_only() {
+            Some(cold) => cold.read().map(|value| look(value.borrow())),
+            None => Ok(look(self.value())),
+        }
+    }
+
+    /// Takes a value that is on disk out of memory. False if it was not in both.
+    pub fn forget_copy(&mut self) -> bool {
+        if !self.is_cold() {
+            return false;
+        }
+        // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
+        unsafe { &mut *self.value_place().cast::<ColdSlot>() }.forget().is_some()
+    }
+
+    /// Gives the record of a value on disk up and keeps the value in memory, which is to be changed.
+    #[cold]
+    pub(super) fn warm(&mut self) {
+        let value = self.value().to_value();
+        let is_written = self.cold_place().is_some_and(Place::is_written);
+        let payload = match value {
+            Value::Integer(number) => Payload::Integer(number),
+            Value::String(bytes) if bytes.len() > EMBEDDED_BYTES_MAX => Payload::Large(bytes.into()),
+            Value::String(bytes) => {
+                self.rebuild(self.expiry(), Payload::Embedded(&bytes));
+                return self.restore_written(is_written);
+            }
+            collection => return self.rebuild(self.expiry(), Payload::Collection(collection)),
+        };
+        self.rebuild(self.expiry(), payload);
+        self.restore_written(is_written);
+    }
+
+    /// The collection of a value on disk, to change; `None` for a string.
+    #[cold]
+    pub(super) fn warm_collection(&mut self) -> Option<ValueMut<'_>> {
+        if self.kind() == Kind::String {
+            return None;
+        }
+        self.warm();
+        self.collection_mut()
+    }
+
+    fn restore_written(&mut self, is_written: bool) {
+        if is_written {
+            self.change_meta(|meta| meta | WRITTEN_BIT);
+        }
+    }
+
+    /// The length of a string, which is not read from disk for that; `None` if the value is none.
+    pub fn string_len(&self) -> Option<usize> {
+        match self.cold_place() {
+            Some(place) => (place.kind() == Kind::String).then(|| place.len()),
+            None => self.as_string().map(StringRef::len),
+        }
+    }
+
+    /// The number of elements, or of bytes of a string; `None` if it would have to be read from disk.
+    pub fn element_count(&self) -> Option<u64> {
+        match self.string_len() {
+            Some(len) => Some(len as u64),
+            None => self.is_in_memory().then(|| self.value().element_count()),
+        }
+    }
+
+    /// A copy for a snapshot: of a value on disk another name of its record.
+    pub fn image(&self) -> Entry {
+        match self.cold_only() {
+            Some(cold) => {
+                let payload = Payload::Cold(ColdSlot::new(cold));
+                Self::build(self.key(), payload, self.expiry(), self.clock())
+            }
+            None => self.duplicate(self.key(), self.expiry()),
+        }
+    }
+}

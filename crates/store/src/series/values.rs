@@ -1,0 +1,297 @@
+//! The values of a chunk, compressed.
+//!
+//! ```text
+//! words: | values, packed | exceptional values: index, bits |
+//!        of differences, the integer before the first comes before the packed ones
+//! ```
+//!
+//! Values that were decimals are kept as the integers that they are with the point moved: v = i / 10^e, for
+//! the smallest e with which that is exact. Of these, or of their differences, the smaller is packed. The
+//! few values that are no such decimal are exceptions. If they are many, the same is tried with powers of
+//! two, or else the bits of all doubles are packed, the sign in the lowest place. (ALP by Afroozeh, Kuffo
+//! and Boncz, SIGMOD 2024, has the idea.)
+//!
+//! Encoding is exact: what is read back has the same bits. Both directions are linear.
+
+use super::packed::{self, Frame, Plain, SIGN, pack, unpack};
+
+/// Powers of ten by which an integer is divided exactly rounded.
+const POWERS: [f64; 16] =
+    [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+/// Integers up to this are doubles exactly.
+const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+/// 2^52 + 2^51: in doubles of this size the last bit of the fraction is 1.
+const MAGIC: f64 = 6_755_399_441_055_744.0;
+/// Integers from -2^51 up to here can be added to the bits of that.
+const SMALL: u64 = 1 << 51;
+/// One value in this number may be an exception.
+const EXCEPTION_ONE_IN: usize = 8;
+/// Values that are looked at to find the exponent.
+const PROBES: usize = 16;
+
+/// How values are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Integers, to be divided by this power of ten.
+    Decimal(u8),
+    /// Differences of such integers.
+    DecimalDelta(u8),
+    /// Integers, to be divided by this power of two.
+    Binary(u16),
+    /// The bits of doubles.
+    Bits,
+}
+
+/// What has to be known to read the words back.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(2))]
+pub(super) struct Values {
+    frame: Frame,
+    form: Form,
+    exceptions: u16,
+}
+
+impl Values {
+    /// Appends the words of values, of which there is at least one.
+    pub(super) fn pack(values: &[f64], words: &mut Vec<u64>) -> Values {
+        let decimals = exponent_of(values).and_then(|exponent| pack_decimals(values, exponent, words));
+        decimals.unwrap_or_else(|| {
+            let bits: Vec<u64> = values.iter().map(|value| value.to_bits().rotate_left(1)).collect();
+            let frame = Frame::of(&bits);
+            let words_max = frame.words(values.len());
+            pack_binary(values, words_max, words).unwrap_or_else(|| {
+                pack(frame, &bits, words);
+                Values { frame, form: Form::Bits, exceptions: 0 }
+            })
+        })
+    }
+
+    /// Appends the `count` values of these words.
+    pub(super) fn read(&self, count: usize, words: &[u64], out: &mut Vec<f64>) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            // SAFETY: the processor has been found to have the instructions.
+            return unsafe { self.read_avx2(count, words, out) };
+        }
+        self.read_portable(count, words, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn read_avx2(&self, count: usize, words: &[u64], out: &mut Vec<f64>) {
+        self.read_portable(count, words, out);
+    }
+
+    #[inline(always)]
+    fn read_portable(&self, count: usize, mut words: &[u64], out: &mut Vec<f64>) {
+        let start = out.len();
+        match self.form {
+            Form::Decimal(exponent) => {
+                let power = POWERS[usize::from(exponent)];
+                let (base, span) = (self.frame.base(), self.frame.span());
+                let is_small = base.cast_signed().unsigned_abs() < SMALL / 2 && span < SMALL / 2;
+                if is_small && !self.frame.has_exceptions() {
+                    unpack(self.frame, count, words, out, SmallDecimal(power));
+                } else {
+                    unpack(self.frame, count, words, out, Decimal(power));
+                }
+            }
+            Form::DecimalDelta(exponent) => {
+                let mut integer = words[0];
+                words = &words[1..];
+                let mut numbers = Vec::with_capacity(count);
+                unpack(self.frame, count, words, &mut numbers, Plain);
+                for number in &mut numbers {
+                    integer = integer.wrapping_add(*number ^ SIGN);
+                    *number = integer;
+                }
+                divide(&numbers, POWERS[usize::from(exponent)], out);
+            }
+            Form::Binary(shift) => {
+                unpack(self.frame, count, words, out, Binary(power_of_two(-i32::from(shift))));
+            }
+            Form::Bits => unpack(self.frame, count, words, out, Bits),
+        }
+        let words = &words[self.frame.words(count)..];
+        for exception in words[..2 * usize::from(self.exceptions)].chunks_exact(2) {
+            out[start + exception[0] as usize] = f64::from_bits(exception[1]);
+        }
+    }
+}
+
+/// An integer from -2^51 to 2^51 that is divided by a number. Processors without AVX-512 convert integers one
+/// by one, but add and divide several doubles at once.
+#[derive(Clone, Copy)]
+struct SmallDecimal(f64);
+
+impl packed::Form for SmallDecimal {
+    type Value = f64;
+
+    #[inline(always)]
+    fn of(self, integer: u64) -> f64 {
+        (f64::from_bits(MAGIC.to_bits().wrapping_add(integer)) - MAGIC) / self.0
+    }
+}
+
+/// A signed integer that is divided by a number.
+#[derive(Clone, Copy)]
+struct Decimal(f64);
+
+impl packed::Form for Decimal {
+    type Value = f64;
+
+    #[inline(always)]
+    fn of(self, integer: u64) -> f64 {
+        integer.cast_signed() as f64 / self.0
+    }
+}
+
+/// A signed integer that is multiplied by a power of two.
+#[derive(Clone, Copy)]
+struct Binary(f64);
+
+impl packed::Form for Binary {
+    type Value = f64;
+
+    #[inline(always)]
+    fn of(self, integer: u64) -> f64 {
+        integer.cast_signed() as f64 * self.0
+    }
+}
+
+/// The bits of a double, the sign in the lowest place.
+#[derive(Clone, Copy)]
+struct Bits;
+
+impl packed::Form for Bits {
+    type Value = f64;
+
+    #[inline(always)]
+    fn of(self, bits: u64) -> f64 {
+        f64::from_bits(bits.rotate_right(1))
+    }
+}
+
+/// Appends signed integers divided by a power of ten.
+#[inline(always)]
+fn divide(integers: &[u64], power: f64, values: &mut Vec<f64>) {
+    let start = values.len();
+    values.resize(start + integers.len(), 0.0);
+    let mut all = 0;
+    for &integer in integers {
+        all |= integer.wrapping_add(SMALL);
+    }
+    let places = std::iter::zip(&mut values[start..], integers);
+    if all < 2 * SMALL {
+        for (place, &integer) in places {
+            *place = packed::Form::of(SmallDecimal(power), integer);
+        }
+    } else {
+        for (place, &integer) in places {
+            *place = packed::Form::of(Decimal(power), integer);
+        }
+    }
+}
+
+/// The integer that a value is with the point moved by `exponent` places, if that is exact.
+#[inline]
+fn integer_of(value: f64, power: f64) -> Option<i64> {
+    let product = value * power;
+    // Adding and subtracting rounds numbers of this size to integers.
+    let is_small = product.abs() < SMALL as f64;
+    let integer = if is_small { product + MAGIC - MAGIC } else { product.round() };
+    let whole = integer as i64;
+    let is_exact = integer.abs() <= INTEGER_MAX && (whole as f64 / power).to_bits() == value.to_bits();
+    is_exact.then_some(whole)
+}
+
+/// The smallest exponent that suits most of some values.
+fn exponent_of(values: &[f64]) -> Option<u8> {
+    let step = values.len().div_ceil(PROBES);
+    let probes: Vec<f64> = values.iter().step_by(step).copied().collect();
+    let needed = probes.len() - probes.len() / EXCEPTION_ONE_IN;
+    let suits =
+        |power: f64| probes.iter().filter(|&&value| integer_of(value, power).is_some()).count() >= needed;
+    POWERS.iter().position(|&power| suits(power)).map(|exponent| exponent as u8)
+}
+
+/// 2 to a power from -1022 to 1023.
+pub(super) fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((1023 + power) as u64) << 52)
+}
+
+/// Packs the integers that the values are with the binary point moved, such as random numbers below 1. `None`
+/// if these are too large, or take as many words as is given.
+fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option<Values> {
+    const SHIFT_MAX: i32 = 1022;
+    let shift = values.iter().map(|&value| places_of(value)).max()?;
+    let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
+    let (scale, unit) = (power_of_two(shift), power_of_two(-shift));
+    let integer_of = |value: &f64| {
+        let integer = value * scale;
+        let is_exact =
+            integer.abs() <= INTEGER_MAX && (integer as i64 as f64 * unit).to_bits() == value.to_bits();
+        is_exact.then_some(integer as i64)
+    };
+    let integers: Vec<i64> = values.iter().map(integer_of).collect::<Option<_>>()?;
+    let (base, from_base) = from_least(&integers);
+    let frame = Frame::of(&from_base);
+    if frame.words(values.len()) >= words_max {
+        return None;
+    }
+    pack(frame, &from_base, words);
+    Some(Values { frame: frame.with_base(base), form: Form::Binary(shift as u16), exceptions: 0 })
+}
+
+/// The least of integers, and what all are more than that. So their order needs no change.
+fn from_least(integers: &[i64]) -> (u64, Vec<u64>) {
+    let least = integers.iter().copied().min().unwrap_or_default();
+    let from_least = integers.iter().map(|&integer| integer.wrapping_sub(least).cast_unsigned());
+    (least.cast_unsigned(), from_least.collect())
+}
+
+/// Bits behind the binary point.
+fn places_of(value: f64) -> i32 {
+    const FRACTION_BITS: i32 = 52;
+    let bits = value.to_bits();
+    let exponent = (bits >> FRACTION_BITS & 0x7FF) as i32;
+    let fraction_zeros = (bits << 12 >> 12 | 1 << FRACTION_BITS).trailing_zeros() as i32;
+    (FRACTION_BITS - fraction_zeros - (exponent - 1023)).max(0)
+}
+
+/// `None`, and nothing packed, if too many values are no such decimals.
+fn pack_decimals(values: &[f64], exponent: u8, words: &mut Vec<u64>) -> Option<Values> {
+    let (count, power) = (values.len(), POWERS[usize::from(exponent)]);
+    let mut exceptions = Vec::new();
+    let mut last = values.iter().find_map(|&value| integer_of(value, power))?;
+    let mut integers = Vec::with_capacity(count);
+    for (index, &value) in values.iter().enumerate() {
+        match integer_of(value, power) {
+            Some(integer) => last = integer,
+            None => exceptions.extend([index as u64, value.to_bits()]),
+        }
+        integers.push(last);
+    }
+    if exceptions.len() / 2 > count / EXCEPTION_ONE_IN {
+        return None;
+    }
+    // The first integer is told by one that is as far before it as it is before the second.
+    let first = integers.get(1).map_or(0, |second| second.wrapping_sub(integers[0])).cast_unsigned();
+    let difference_of = |pair: &[i64]| pair[1].wrapping_sub(pair[0]).cast_unsigned() ^ SIGN;
+    let mut differences = Vec::with_capacity(count);
+    differences.push(first ^ SIGN);
+    differences.extend(integers.windows(2).map(difference_of));
+    let (base, from_base) = from_least(&integers);
+    let (plain, delta) = (Frame::of(&from_base), Frame::of(&differences));
+    let (form, frame) = if delta.words(count) + 1 < plain.words(count) {
+        words.push(integers[0].cast_unsigned().wrapping_sub(first));
+        pack(delta, &differences, words);
+        (Form::DecimalDelta(exponent), delta)
+    } else {
+        pack(plain, &from_base, words);
+        (Form::Decimal(exponent), plain.with_base(base))
+    };
+    let exceptional = exceptions.len() / 2;
+    words.append(&mut exceptions);
+    Some(Values { frame, form, exceptions: exceptional as u16 })
+}

@@ -1,0 +1,249 @@
+"""Values on disk: what is there is found, told, saved and given back, and what the disk does wrong is an error."""
+
+import threading
+
+import pytest
+
+from support.memory import figure, used
+from support.seeds import generator
+from support.servers import subject_is_oracle
+
+pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
+LIMIT_BYTES = 24 << 20
+KEYS = 40_000
+
+
+def value_of(number):
+    return (f"value:{number}:" * 200)[: 1000 + number % 500].encode()
+
+
+def fill(connection, numbers, check=True):
+    """Sets keys in pipelines; the errors."""
+    refused = []
+    for start in range(0, len(numbers), 500):
+        replies = connection.pipeline([("SET", f"key:{n}", value_of(n)) for n in numbers[start : start + 500]])
+        refused += [reply for reply in replies if reply.is_error]
+    assert not check or not refused, refused[0]
+    return refused
+
+
+@pytest.fixture
+def tiered(start_server, tmp_path):
+    """Starts servers with little memory and a folder for values."""
+
+    def start(**options):
+        folder = tmp_path / "tier"
+        folder.mkdir(exist_ok=True)
+        options = {"maxmemory": str(LIMIT_BYTES), "tier-dir": str(folder), "save": ""} | options
+        return start_server(options=options, workers=2)
+
+    return start
+
+
+def location(connection, key):
+    return connection.call("MANTISSA.LOCATION", key).decode()
+
+
+def test_data_beyond_memory_are_all_there(tiered):
+    server = tiered()
+    with server.connect(timeout=120) as connection:
+        fill(connection, range(KEYS))
+        assert used(connection) < LIMIT_BYTES * 1.1
+        assert int(figure(connection, "tier_values")) > KEYS // 4
+        assert int(figure(connection, "evicted_keys")) == 0
+        random = generator()
+        for number in random.sample(range(KEYS), 2_000):
+            assert connection.call("GET", f"key:{number}") == value_of(number)
+        assert int(figure(connection, "tier_waited_requests")) > 0
+        # The oldest went first.
+        assert location(connection, "key:1") in ("disk", "both")
+        assert used(connection) < LIMIT_BYTES * 1.1
+
+
+def test_what_needs_no_value_reads_none(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection:
+        connection.call("SET", "text", "x" * 500)
+        connection.call("RPUSH", "list", *[f"element:{number}" for number in range(50)])
+        connection.call("HSET", "hash", *[f"field:{number}" for number in range(50)])
+        encodings = [connection.call("OBJECT", "ENCODING", key) for key in ("text", "list", "hash")]
+        assert encodings == [b"raw", b"listpack", b"listpack"]
+        before = figure(connection, "tier_reads")
+        assert [location(connection, key) for key in ("text", "list", "hash")] == ["disk"] * 3
+        assert connection.call("STRLEN", "text") == 500
+        assert connection.call("TYPE", "list") == b"list"
+        assert connection.call("EXISTS", "text", "list", "hash", "none") == 3
+        assert connection.call("EXPIRE", "list", "1000") == 1
+        assert connection.call("TTL", "list") == 1000
+        assert connection.call("PERSIST", "list") == 1
+        assert connection.call("RENAME", "text", "renamed") == b"OK"
+        assert connection.call("TOUCH", "renamed") == 1
+        assert connection.call("MEMORY", "USAGE", "renamed") < 200
+        assert len(connection.call("SCAN", "0", "COUNT", "100")[1]) == 3
+        assert connection.call("SET", "hash", "t" * 61) == b"OK"
+        assert connection.call("DEL", "list") == 1
+        assert figure(connection, "tier_reads") == before
+        assert connection.call("GET", "renamed") == b"x" * 500
+        assert connection("STRLEN", "hash").plain() == 61
+        assert figure(connection, "tier_reads") != before
+
+
+def test_transactions_and_scripts_wait_for_all_that_they_name(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection:
+        for number in range(200):
+            connection.call("SET", f"key:{number}", value_of(number))
+        waited = int(figure(connection, "tier_waited_requests"))
+        connection.call("MULTI")
+        for number in range(200):
+            connection.call("APPEND", f"key:{number}", "!")
+        assert connection.call("EXEC") == [len(value_of(number)) + 1 for number in range(200)]
+        script = "local t = {} for i, k in ipairs(KEYS) do t[i] = redis.call('GET', k) end return t"
+        keys = [f"key:{number}" for number in range(200)]
+        assert connection.call("EVAL", script, "200", *keys) == [value_of(number) + b"!" for number in range(200)]
+        assert int(figure(connection, "tier_waited_requests")) > waited
+        # Keys that nothing declares are read all the same.
+        undeclared = "return redis.call('GET', 'key:' .. ARGV[1])"
+        assert connection.call("EVAL", undeclared, "0", "7") == value_of(7) + b"!"
+        connection.call("RPUSH", "order", "3", "1", "2")
+        assert connection.call("SORT", "order", "GET", "key:*") == [value_of(number) + b"!" for number in (1, 2, 3)]
+
+
+def test_watched_keys_do_not_change_by_moving(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection, server.connect() as other:
+        connection.call("SET", "watched", "x" * 300)
+        connection.call("WATCH", "watched")
+        for number in range(10):
+            other.call("SET", f"key:{number}", value_of(number))
+            other.call("GET", "watched")
+        connection.call("MULTI")
+        connection.call("STRLEN", "watched")
+        assert connection.call("EXEC") == [300]
+
+
+@pytest.mark.parametrize("appendonly", ["yes", "no"])
+def test_saves_and_restarts_keep_everything(tiered, appendonly):
+    server = tiered(appendonly=appendonly)
+    with server.connect(timeout=300) as connection:
+        fill(connection, range(KEYS))
+        for number in range(0, 3_000, 3):
+            connection.call("HSET", f"hash:{number}", "field", "x" * 200, "other", str(number))
+        memory = used(connection)
+        digest = connection.call("DEBUG", "DIGEST")
+        assert used(connection) < memory * 1.1 + (1 << 20)
+        assert connection.call("BGREWRITEAOF" if appendonly == "yes" else "SAVE")
+        while "1" in figure(connection, "aof_rewrite_in_progress") + figure(connection, "rdb_bgsave_in_progress"):
+            pass
+        assert used(connection) < LIMIT_BYTES * 1.2
+    server.restart(crash=True)
+    with server.connect(timeout=300) as connection:
+        while int(figure(connection, "loading")):
+            pass
+        assert used(connection) < LIMIT_BYTES * 1.2
+        assert connection.call("DEBUG", "DIGEST") == digest
+        assert connection.call("DBSIZE") == KEYS + 1_000
+
+
+def test_a_full_file_is_a_full_memory(tiered):
+    server = tiered(**{"tier-max-size": str(16 << 20)})
+    with server.connect(timeout=120) as connection:
+        refused = fill(connection, range(KEYS), check=False)
+        assert refused and all("OOM" in reply.text() for reply in refused)
+        number = connection.call("DBSIZE") // 2
+        assert connection.call("GET", f"key:{number}") == value_of(number)
+        connection.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        fill(connection, range(KEYS, KEYS + 5_000))
+        assert int(figure(connection, "evicted_keys")) > 0
+        assert int(figure(connection, "tier_file_bytes")) <= 16 << 20
+
+
+def test_space_comes_back(tiered):
+    server = tiered()
+    with server.connect(timeout=120) as connection:
+        fill(connection, range(KEYS * 2))
+        full = int(figure(connection, "tier_file_bytes"))
+        # Every segment keeps some of its values.
+        kept = range(0, KEYS * 2, 9)
+        gone = [number for number in range(KEYS * 2) if number % 9]
+        for start in range(0, len(gone), 1_000):
+            connection.call("DEL", *[f"key:{number}" for number in gone[start : start + 1_000]])
+        while int(figure(connection, "tier_file_bytes")) > full // 2:
+            pass
+        for number in kept:
+            assert connection.call("GET", f"key:{number}") == value_of(number)
+
+
+def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
+    server = tiered(**{"maxmemory": str(16 << 20)})
+    failures = []
+    is_over = threading.Event()
+
+    def save():
+        with server.connect(timeout=120) as connection:
+            while not is_over.is_set():
+                connection("BGSAVE")
+                while figure(connection, "rdb_bgsave_in_progress") != "0":
+                    pass
+                assert figure(connection, "rdb_last_bgsave_status") == "ok"
+
+    def work(client):
+        random = generator(client)
+        counts = {}
+        with server.connect(timeout=120) as connection:
+            for _ in range(3_000):
+                number = random.randrange(4_000)
+                key = f"client:{client}:{number}"
+                if random.random() < 0.5:
+                    counts[number] = counts.get(number, 0) + 1
+                    connection.call("APPEND", key, f"{number:0>200}")
+                elif connection.call("GET", key) != (f"{number:0>200}" * counts.get(number, 0)).encode():
+                    if counts.get(number):
+                        failures.append(key)
+
+    threads = [threading.Thread(target=work, args=(client,)) for client in range(6)]
+    saver = threading.Thread(target=save)
+    saver.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    is_over.set()
+    saver.join()
+    assert not failures
+    with server.connect(timeout=120) as connection:
+        assert int(figure(connection, "tier_read_errors")) == 0
+        assert figure(connection, "rdb_last_bgsave_status") == "ok"
+        digest = connection.call("DEBUG", "DIGEST")
+        assert connection.call("SAVE") == b"OK"
+    server.restart(crash=True)
+    with server.connect(timeout=120) as connection:
+        while int(figure(connection, "loading")):
+            pass
+        assert connection.call("DEBUG", "DIGEST") == digest
+
+
+def test_replicas_get_what_is_on_disk_and_keep_it_there(tiered, start_server):
+    primary = tiered()
+    with primary.connect(timeout=120) as connection:
+        fill(connection, range(KEYS))
+        link = {"replicaof": f"127.0.0.1 {primary.port}"}
+        replicas = [start_server(options=link, workers=2), tiered(**link)]
+        for replica in replicas:
+            with replica.connect(timeout=120) as other:
+                while figure(other, "master_link_status") != "up":
+                    pass
+        assert int(figure(replicas[1].connect(), "used_memory")) < LIMIT_BYTES * 1.2
+        for number in range(0, KEYS, 50):
+            connection.call("APPEND", f"key:{number}", "more")
+        connection.call("WAIT", "2", "20000")
+        digest = connection.call("DEBUG", "DIGEST")
+        for replica in replicas:
+            with replica.connect(timeout=120) as other:
+                assert other.call("DEBUG", "DIGEST") == digest
+
+
+def test_a_folder_that_is_not_there_is_told(start_server, tmp_path):
+    server = start_server(options={"tier-dir": str(tmp_path / "none")}, wait=False)
+    assert server.process.wait(20) != 0
+    assert "Can't keep values in" in server.log_path.read_text()
