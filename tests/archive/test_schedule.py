@@ -23,6 +23,11 @@ def status(connection):
     return {name.decode(): value if isinstance(value, int) else value.decode() for name, value in pairs}
 
 
+def listed(connection, *count):
+    replies = connection.call("MANTISSA.ARCHIVE", "LIST", *count)
+    return [{name.decode(): value for name, value in zip(reply[::2], reply[1::2], strict=True)} for reply in replies]
+
+
 def archived(connection):
     """Have a snapshot be made, and wait for it; what is known of it."""
     assert connection.call("MANTISSA.ARCHIVE", "NOW") == b"Background archiving started"
@@ -71,6 +76,22 @@ def test_a_snapshot_that_is_asked_for(archiving, archive, digest_of, tmp_path):
     first, second = archive.snapshots()
     assert first["digest"] == second["digest"] == digest(server)
     assert again["snapshot"] == second["snapshot"] and first["functions"] == 1
+    with server.connect() as connection:
+        newest, oldest = listed(connection)
+        assert newest["name"].decode() == second["snapshot"] and oldest["name"].decode() == first["snapshot"]
+        assert (newest["keys"], newest["bytes"], newest["new-bytes"]) == (again["keys"], again["bytes"], 0)
+        assert listed(connection, 1) == [newest]
+        for wrong in ("-1", "x"):
+            assert connection("MANTISSA.ARCHIVE", "LIST", wrong).is_error
+    # A manifest that is damaged hides no other, and a server that starts knows what others have stored.
+    [manifest] = (archive.path / "snapshots").glob(first["snapshot"])
+    manifest.write_bytes(b"damaged")
+    server.restart()
+    with server.connect() as connection:
+        eventually(lambda: len(listed(connection)) == 2, "the archive is not looked at")
+        assert listed(connection)[0] == newest
+        damaged = listed(connection)[1]
+        assert damaged["name"].decode() == first["snapshot"] and damaged["error"] != b"" and damaged["keys"] == 0
     archive.do("export", "latest", tmp_path / "export.rdb")
     assert digest_of(tmp_path / "export.rdb") == first["digest"]
 

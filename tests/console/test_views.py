@@ -249,6 +249,9 @@ def test_archive(start_server, open_page, check_accessibility, tmp_path):
     eventually(lambda: dict(rows(page, "Archive")).get("Snapshots") == "1", "there is no snapshot")
     found = dict(rows(page, "Archive"))
     assert found["State"] == "idle" and found["Keys"] == "1" and found["Archive"] == str(archive)
+    eventually(lambda: len(rows(page, "Snapshots")) == 1, "the snapshot is not listed")
+    [[_, name, tag, keys, *sizes]] = rows(page, "Snapshots")
+    assert (name, tag, keys) == (found["Name"], "", "1") and len(sizes) == 3
     check_accessibility(page)
 
 

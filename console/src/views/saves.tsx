@@ -11,15 +11,17 @@ export function Saves(props: { session: Session }) {
   const { session } = props;
   const readOnly = useStore(session.readOnly);
   const loaded = useLoaded(async () => {
-    const [info, settings, archive] = await Promise.all([
+    const [info, settings, archive, snapshots] = await Promise.all([
       session.call("INFO", "persistence"),
       session.call("CONFIG", "GET", "save", "dir", "dbfilename", "append*", "archive-*").catch(() => null),
       session.may("archive") ? session.call("MANTISSA.ARCHIVE", "STATUS").catch(() => null) : null,
+      session.may("archive") ? session.call("MANTISSA.ARCHIVE", "LIST", "100").catch(() => null) : null,
     ]);
     return {
       info: parseInfo(show(info)),
       settings: fields(settings),
       archive: archive === null ? null : fields(archive),
+      snapshots: Array.isArray(snapshots) ? snapshots.map(fields) : [],
     };
   }, [session]);
   useEvery(2000, loaded.again, [session]);
@@ -110,6 +112,7 @@ export function Saves(props: { session: Session }) {
           session={session}
           status={loaded.value.archive}
           settings={loaded.value.settings}
+          snapshots={loaded.value.snapshots}
           again={loaded.again}
         />
       )}
@@ -118,8 +121,14 @@ export function Saves(props: { session: Session }) {
 }
 
 /** Snapshots of the whole data in an archive, and the log between them. */
-function ArchivePanel(props: { session: Session; status: Found; settings: Found; again: () => void }) {
-  const { session, status, settings } = props;
+function ArchivePanel(props: {
+  session: Session;
+  status: Found;
+  settings: Found;
+  snapshots: Found[];
+  again: () => void;
+}) {
+  const { session, status, settings, snapshots } = props;
   const readOnly = useStore(session.readOnly);
   const state = show(status.get("state"));
   const log = show(status.get("log"));
@@ -171,7 +180,39 @@ function ArchivePanel(props: { session: Session; status: Found; settings: Found;
       }
     >
       <Table label="Archive" columns={["Field", "Value"]} rows={rows} />
+      {snapshots.length > 0 && <Snapshots snapshots={snapshots} all={number("snapshots")} />}
       {state === "off" && <p class="quiet-text">The settings archive-url and archive-schedule turn it on.</p>}
     </Panel>
+  );
+}
+
+/** What is in the archive, the newest first. */
+function Snapshots(props: { snapshots: Found[]; all: number }) {
+  const { snapshots, all } = props;
+  const rows = snapshots.map((snapshot) => {
+    const number = (name: string) => numberOf(snapshot.get(name));
+    const error = show(snapshot.get("error"));
+    const name = show(snapshot.get("name"));
+    if (error !== "") return ["–", name, error, "", "", "", ""];
+    return [
+      moment(number("time-ms")),
+      name,
+      show(snapshot.get("tag")),
+      count(number("keys")),
+      bytes(number("bytes")),
+      bytes(number("new-bytes")),
+      bytes(number("stored-bytes")),
+    ];
+  });
+  return (
+    <>
+      <Table
+        label="Snapshots"
+        columns={["Time", "Name", "Tag", "Keys", "Size", "New", "Stored"]}
+        rows={rows}
+        numeric={[3, 4, 5, 6]}
+      />
+      {all > snapshots.length && <p class="quiet-text">Older ones: mantissa archive list.</p>}
+    </>
   );
 }

@@ -101,21 +101,19 @@ impl<S: Store> Archive<S> {
         self.each_snapshot()?.into_iter().map(|(_, snapshot)| snapshot).collect()
     }
 
-    /// The number of snapshots.
-    pub fn snapshot_count(&self) -> io::Result<usize> {
-        Ok(self.store.list(SNAPSHOTS)?.len())
+    /// The names of all snapshots, the oldest first.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.store.list(SNAPSHOTS)?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// The newest snapshot, if there is one.
-    pub fn newest(&self) -> io::Result<Option<Snapshot>> {
-        let newest = self.store.list(SNAPSHOTS)?.pop();
-        newest.map(|(name, _)| self.load(name)).transpose()
+    /// What is said of the snapshot of this name.
+    pub fn facts(&self, name: &str) -> io::Result<Facts> {
+        self.load(name.to_owned()).map(|snapshot| snapshot.facts)
     }
 
     /// The names of all snapshots, the oldest first, and what is known of each: damage ends nothing.
     pub fn each_snapshot(&self) -> io::Result<Vec<(String, io::Result<Snapshot>)>> {
-        let names = self.store.list(SNAPSHOTS)?.into_iter().map(|(name, _)| name);
-        Ok(names.map(|name| (name.clone(), self.load(name))).collect())
+        Ok(self.names()?.into_iter().map(|name| (name.clone(), self.load(name))).collect())
     }
 
     fn load(&self, name: String) -> io::Result<Snapshot> {
@@ -130,7 +128,7 @@ impl<S: Store> Archive<S> {
 
     /// The snapshot whose name, or the digits at its end, begin with this; the newest for `latest`.
     pub fn find(&self, name: &str) -> io::Result<Snapshot> {
-        let mut names = self.store.list(SNAPSHOTS)?.into_iter().map(|(name, _)| name);
+        let mut names = self.names()?.into_iter();
         if name == "latest" {
             let newest = names.next_back().ok_or_else(|| io::Error::other("the archive has no snapshot"))?;
             return self.load(newest);

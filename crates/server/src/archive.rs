@@ -10,14 +10,15 @@ mod journal;
 use std::io::{self, BufWriter, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
-use mantissa_archive::{Archive, KeyFile, Origin, Retention, Snapshot, Store, store_at};
+use mantissa_archive::{Archive, Facts, KeyFile, Origin, Retention, Snapshot, Store, store_at};
 use mantissa_engine::config::Config;
 use mantissa_engine::config::schedule::Schedule;
 use mantissa_engine::snapshot::{self, Cut};
+use mantissa_engine::state::archive::{ArchiveState, ArchivedSnapshot};
 use mantissa_engine::{Engine, notice, warning};
 use mantissa_persist::storage::OutputFile;
 use mantissa_store::LockedShards;
@@ -30,14 +31,30 @@ use journal::Journal;
 /// How long after a failure the next try is made.
 const RETRY_MS: i64 = 30_000;
 const BUFFER_BYTES: usize = 256 << 10;
+/// Snapshots that MANTISSA.ARCHIVE LIST shows. Their manifests are read, in a bucket with a request each.
+const LISTED_MAX: usize = 100;
 const DAY_S: u64 = 86_400;
 
 /// Makes snapshots for an archive.
 #[derive(Default)]
 pub struct Archiver {
-    /// The archive whose newest snapshot is known.
+    /// The archive whose snapshots are known.
     known: Mutex<String>,
+    /// They are being looked at.
+    is_looking: AtomicBool,
     journal: Arc<Journal>,
+}
+
+/// What a thread is started for.
+#[derive(Clone, Copy)]
+enum Task {
+    /// To look which snapshots there are.
+    Look,
+    /// To make one.
+    Make {
+        /// Somebody wants it now; else it is due.
+        is_asked_for: bool,
+    },
 }
 
 /// Opens the archive that the configuration names.
@@ -57,7 +74,8 @@ impl Archiver {
         if !(has_archive && config.archive_log) || self.journal.goes_elsewhere(&config.archive_url) {
             self.journal.end();
         }
-        if !has_archive || is_loading || archive.is_running.load(Ordering::Acquire) {
+        let is_busy = archive.is_running.load(Ordering::Acquire) || self.is_looking.load(Ordering::Acquire);
+        if !has_archive || is_loading || is_busy {
             return;
         }
         let schedule = Schedule::parse(&config.archive_schedule).ok().flatten();
@@ -74,24 +92,30 @@ impl Archiver {
         let slot_ms = schedule.map_or(0, |schedule| schedule.last(now_ms as u64) as i64);
         let is_due = archive.last_ms.load(Ordering::Relaxed) < slot_ms;
         let begins_log = config.archive_log && !self.journal.is_on();
-        if is_asked_for || begins_log || (slot_ms > 0 && (is_due || !is_known)) {
-            let look_only = !is_asked_for && !begins_log && !is_known;
-            self.start(engine, look_only, is_asked_for);
+        if is_asked_for || begins_log || (slot_ms > 0 && is_due && is_known) {
+            self.start(engine, Task::Make { is_asked_for });
+        } else if !is_known {
+            self.start(engine, Task::Look);
         }
     }
 
-    /// Starts the thread that makes a snapshot, or looks at the newest one first.
-    fn start(self: &Arc<Self>, engine: &Engine, look_only: bool, is_asked_for: bool) {
+    /// Starts the thread that does this.
+    fn start(self: &Arc<Self>, engine: &Engine, task: Task) {
         let archive = &engine.archive;
-        archive.is_running.store(true, Ordering::Release);
-        archive.is_asked_for.store(false, Ordering::Release);
+        match task {
+            Task::Look => self.is_looking.store(true, Ordering::Release),
+            Task::Make { .. } => {
+                archive.is_running.store(true, Ordering::Release);
+                archive.is_asked_for.store(false, Ordering::Release);
+            }
+        }
         archive.last_try_ms.store(unix_ms(), Ordering::Relaxed);
         let archiver = Arc::clone(self);
         let body = move |engine: &Engine| {
             scheduling::lower_priority();
-            let done = match look_only {
-                true => archiver.look(engine),
-                false => archiver.make_and_tell(engine, is_asked_for),
+            let done = match task {
+                Task::Look => archiver.look(engine),
+                Task::Make { is_asked_for } => archiver.make_and_tell(engine, is_asked_for),
             };
             let archive = &engine.archive;
             *archive.error.lock() = done.as_ref().err().map(io::Error::to_string).unwrap_or_default();
@@ -99,22 +123,26 @@ impl Archiver {
                 archive.failures.fetch_add(1, Ordering::Relaxed);
                 warning!("Archiving failed: {error}");
             }
-            archive.is_running.store(false, Ordering::Release);
+            archiver.end(engine);
         };
         if let Err(error) = engine.spawn("archiver", body) {
             warning!("Archiving failed: a thread could not be started: {error}");
             *archive.error.lock() = error.to_string();
-            archive.is_running.store(false, Ordering::Release);
+            self.end(engine);
         }
     }
 
-    /// Finds out when the newest snapshot was made.
+    fn end(&self, engine: &Engine) {
+        engine.archive.is_running.store(false, Ordering::Release);
+        self.is_looking.store(false, Ordering::Release);
+    }
+
+    /// Finds out which snapshots there are.
     fn look(&self, engine: &Engine) -> io::Result<()> {
         let active = engine.active_config();
-        let archive = open(&active.config)?;
-        let newest_ms = archive.newest()?.map_or(0, |snapshot| snapshot.facts.created_ms);
-        engine.archive.last_ms.store(newest_ms as i64, Ordering::Relaxed);
-        engine.archive.kept.store(archive.snapshot_count()? as u64, Ordering::Relaxed);
+        list(&open(&active.config)?, &engine.archive, None)?;
+        let newest_ms = engine.archive.newest.lock().iter().map(|snapshot| snapshot.time_ms).max();
+        engine.archive.last_ms.store(newest_ms.unwrap_or(0) as i64, Ordering::Relaxed);
         self.known.lock().clone_from(&active.config.archive_url);
         Ok(())
     }
@@ -146,8 +174,7 @@ impl Archiver {
             duration_ms as f64 / 1000.0
         );
         prune(&archive, config)?;
-        state.kept.store(archive.snapshot_count()? as u64, Ordering::Relaxed);
-        Ok(())
+        list(&archive, state, Some(snapshot))
     }
 
     fn make(
@@ -202,6 +229,43 @@ impl Archiver {
     /// Stores what is left of the log. To be called at the end, when nothing is written any more.
     pub fn finish(&self) {
         self.journal.finish();
+    }
+}
+
+/// Notes which snapshots there are. Reads the manifests of those that are not known; `made` is.
+fn list(archive: &Archive<impl Store>, state: &ArchiveState, made: Option<Snapshot>) -> io::Result<()> {
+    let names = archive.names()?;
+    state.kept.store(names.len() as u64, Ordering::Relaxed);
+    let mut known = state.newest.lock().clone();
+    known.retain(|snapshot| snapshot.error.is_empty());
+    known.extend(made.map(|made| archived(made.name, made.facts)));
+    let newest = names.into_iter().rev().take(LISTED_MAX).map(|name| {
+        match known.iter().position(|snapshot| snapshot.name == name) {
+            Some(at) => known.swap_remove(at),
+            None => match archive.facts(&name) {
+                Ok(facts) => archived(name, facts),
+                Err(error) => ArchivedSnapshot { name, error: error.to_string(), ..Default::default() },
+            },
+        }
+    });
+    let newest = newest.collect();
+    *state.newest.lock() = newest;
+    Ok(())
+}
+
+fn archived(name: String, facts: Facts) -> ArchivedSnapshot {
+    let Facts { source, tag, keys, bytes, new_bytes, stored_bytes, .. } = facts;
+    let time_ms = facts.created_ms;
+    ArchivedSnapshot {
+        name,
+        time_ms,
+        source,
+        tag,
+        keys,
+        bytes,
+        new_bytes,
+        stored_bytes,
+        error: String::new(),
     }
 }
 

@@ -10,12 +10,16 @@ use super::{write_help, wrong_subcommand};
 use crate::invocation::{EngineSpec, Invocation};
 
 const HELP: &[(&str, &str)] = &[
+    ("LIST [<count>]", "Lists the newest snapshots in the archive, as when it was looked at last."),
     ("NOW", "Has a snapshot be made in the background. Its reply comes when that begins."),
     ("STATUS", "Tells when and how the last snapshot was made, and how far the log in the archive reaches."),
 ];
 
 fn archive(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let what = args.at(1);
+    if parse::is(what, "LIST") && args.len() <= 3 {
+        return list(invocation, args, reply);
+    }
     if args.len() != 2 {
         return Err(wrong_subcommand(args));
     }
@@ -41,6 +45,42 @@ fn now(invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply) -> Outcome {
         return Err(Error::fixed("ERR A snapshot for the archive is already in progress"));
     }
     reply.simple("Background archiving started");
+    Ok(())
+}
+
+fn list(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count = match args.get(2) {
+        Some(count) => {
+            parse::integer_in(count, 0, i64::MAX, "ERR value is out of range, must be positive")? as usize
+        }
+        None => usize::MAX,
+    };
+    let newest = invocation.engine().archive.newest.lock();
+    reply.array(newest.len().min(count));
+    for snapshot in newest.iter().take(count) {
+        let texts = [
+            ("name", &snapshot.name),
+            ("source", &snapshot.source),
+            ("tag", &snapshot.tag),
+            ("error", &snapshot.error),
+        ];
+        let numbers = [
+            ("time-ms", snapshot.time_ms),
+            ("keys", snapshot.keys),
+            ("bytes", snapshot.bytes),
+            ("new-bytes", snapshot.new_bytes),
+            ("stored-bytes", snapshot.stored_bytes),
+        ];
+        reply.map(texts.len() + numbers.len());
+        for (key, text) in texts {
+            reply.bulk(key.as_bytes());
+            reply.bulk(text.as_bytes());
+        }
+        for (key, number) in numbers {
+            reply.bulk(key.as_bytes());
+            reply.integer(number as i64);
+        }
+    }
     Ok(())
 }
 
@@ -98,6 +138,9 @@ pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::new(
     Group::Server,
     "1.0.0",
     "O(1), the work is done in the background",
-    "Has a snapshot be made for the archive, or tells about the last one.",
+    "Has a snapshot be made for the archive, lists those in it, or tells about the last one.",
 )
-.arguments("action:oneof(now:pure-token@NOW status:pure-token@STATUS help:pure-token@HELP)")];
+.arguments(
+    "action:oneof(list:block(count:integer?)@LIST now:pure-token@NOW \
+     status:pure-token@STATUS help:pure-token@HELP)",
+)];

@@ -37,10 +37,35 @@ pub struct ArchiveState {
     pub count: AtomicU64,
     /// Failures since the start.
     pub failures: AtomicU64,
-    /// Snapshots in the archive after the last one.
+    /// Snapshots in the archive when it was looked at last.
     pub kept: AtomicU64,
+    /// The newest of them, the newest first.
+    pub newest: Mutex<Vec<ArchivedSnapshot>>,
     /// What is written between snapshots.
     pub log: ArchiveLog,
+}
+
+/// A snapshot in an archive.
+#[derive(Clone, Default)]
+pub struct ArchivedSnapshot {
+    /// Its name.
+    pub name: String,
+    /// When it was made, Unix time in ms.
+    pub time_ms: u64,
+    /// The server that it is of.
+    pub source: String,
+    /// What it is called; may be empty.
+    pub tag: String,
+    /// The number of its keys.
+    pub keys: u64,
+    /// Its bytes before compression.
+    pub bytes: u64,
+    /// Those of them that no snapshot before it had.
+    pub new_bytes: u64,
+    /// Bytes that were stored for it.
+    pub stored_bytes: u64,
+    /// Why its manifest could not be read; empty if it could. Then nothing else but the name is known.
+    pub error: String,
 }
 
 /// The log in an archive.

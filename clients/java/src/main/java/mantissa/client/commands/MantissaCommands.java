@@ -9,13 +9,13 @@ public final class MantissaCommands {
     private MantissaCommands() {}
 
     /**
-     * Has a snapshot be made for the archive, or tells about the last one.
+     * Has a snapshot be made for the archive, lists those in it, or tells about the last one.
      *
-     * <p>{@code MANTISSA.ARCHIVE <NOW|STATUS|HELP>}.
+     * <p>{@code MANTISSA.ARCHIVE <LIST [count]|NOW|STATUS|HELP>}.
      * Complexity: O(1), the work is done in the background.
      */
-    public static Command<Reply> mantissaArchive(String action) {
-        return Words.of(Reply.TYPE, new Object[] {"MANTISSA.ARCHIVE", action});
+    public static Command<Reply> mantissaArchive(Object... words) {
+        return Words.of(Reply.TYPE, new Object[] {"MANTISSA.ARCHIVE"}, words);
     }
 
     /**
