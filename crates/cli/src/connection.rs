@@ -10,9 +10,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mantissa_net::TlsStream;
 use mantissa_protocol::{Decoder, Value, encode_request};
 
-use crate::tls::{TlsConfig, TlsStream};
+use crate::tls::TlsConfig;
 
 /// Where a server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +74,7 @@ impl Stream {
     pub(crate) fn descriptor(&self) -> RawFd {
         match self {
             Stream::Tcp(stream) => stream.as_raw_fd(),
-            Stream::Tls(stream) => stream.descriptor(),
+            Stream::Tls(stream) => stream.as_raw_fd(),
             Stream::Unix(stream) => stream.as_raw_fd(),
         }
     }
@@ -137,7 +138,7 @@ impl Connection {
         let stream = match address {
             Address::Tcp(host, port) => Stream::Tcp(connect(host, *port)?),
             Address::Tls(host, port, config) => {
-                Stream::Tls(Box::new(TlsStream::connect(connect(host, *port)?, host, config)?))
+                Stream::Tls(Box::new(config.connect(connect(host, *port)?, host)?))
             }
             Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
         };
@@ -168,7 +169,7 @@ impl Connection {
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match &self.stream {
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
-            Stream::Tls(stream) => stream.set_read_timeout(timeout),
+            Stream::Tls(stream) => stream.socket().set_read_timeout(timeout),
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
         }
     }

@@ -1,4 +1,4 @@
-//! TLS to the server, through rustls: the options, and the stream.
+//! TLS to the server, through rustls: the options.
 //!
 //! Certificates are compared with the authorities that `--cacert` or `--cacertdir` name, or else with those
 //! of the system. As in redis-cli, the name in the certificate does not matter where own authorities are
@@ -7,25 +7,21 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use mantissa_net::TlsStream;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme, SupportedCipherSuite,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedCipherSuite,
 };
-
-/// How many bytes wait to be encrypted and sent, at most.
-const UNSENT_BYTES_MAX: usize = 256 << 10;
 
 /// How to speak TLS, as a command line says.
 #[derive(clap::Args, Clone, Default, Debug)]
@@ -79,6 +75,17 @@ impl PartialEq for TlsConfig {
 }
 
 impl Eq for TlsConfig {}
+
+impl TlsConfig {
+    /// Agrees with the server at the other end, which was reached as `host`.
+    pub(crate) fn connect(&self, socket: TcpStream, host: &str) -> io::Result<TlsStream> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
+        };
+        TlsStream::connect(socket, &self.config, name, None)
+    }
+}
 
 impl TlsOptions {
     /// How to speak TLS, if it is wanted, by these options or by the URI of a server.
@@ -243,117 +250,5 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// A connected socket with TLS.
-pub(crate) struct TlsStream {
-    tls: ClientConnection,
-    socket: TcpStream,
-    is_nonblocking: bool,
-}
-
-impl TlsStream {
-    /// Agrees with the server at the other end, which was reached as `host`.
-    pub(crate) fn connect(mut socket: TcpStream, host: &str, config: &TlsConfig) -> io::Result<TlsStream> {
-        let name = match &config.name {
-            Some(name) => name.clone(),
-            None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
-        };
-        let mut tls = ClientConnection::new(Arc::clone(&config.config), name).map_err(io::Error::other)?;
-        tls.set_buffer_limit(Some(UNSENT_BYTES_MAX));
-        while tls.is_handshaking() {
-            tls.complete_io(&mut socket)?;
-        }
-        Ok(TlsStream { tls, socket, is_nonblocking: false })
-    }
-
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-
-    pub(crate) fn set_nonblocking(&mut self, nonblocking: bool) -> io::Result<()> {
-        self.is_nonblocking = nonblocking;
-        self.socket.set_nonblocking(nonblocking)
-    }
-
-    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.socket.set_read_timeout(timeout)
-    }
-
-    /// Takes what has been decrypted; 0 at the end, `WouldBlock` if there is nothing.
-    fn decrypted(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.tls.reader().read(buffer) {
-            // The server hung up without saying so; many do.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-            result => result,
-        }
-    }
-}
-
-impl Read for TlsStream {
-    /// Where nothing waits, reads all that has arrived, as far as the buffers take it.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut count = 0;
-        loop {
-            match self.decrypted(&mut buffer[count..]) {
-                Ok(0) => return Ok(count),
-                Ok(more) => {
-                    count += more;
-                    continue;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if count == 0 => return Err(error),
-                Err(_) => return Ok(count),
-            }
-            if count > 0 && !self.is_nonblocking {
-                return Ok(count);
-            }
-            let received = self.flush().and_then(|()| match self.tls.read_tls(&mut self.socket) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                received => received,
-            });
-            match received {
-                Ok(_) => {
-                    self.tls.process_new_packets().map_err(io::Error::other)?;
-                }
-                Err(error) if count == 0 => return Err(error),
-                Err(_) => return Ok(count),
-            }
-        }
-    }
-}
-
-impl Write for TlsStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What was accepted before goes first, so that the buffers are free.
-        self.flush_as_possible()?;
-        let count = self.tls.writer().write(bytes)?;
-        if count == 0 && !bytes.is_empty() {
-            return Err(io::Error::from(io::ErrorKind::WouldBlock));
-        }
-        self.flush_as_possible()?;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.socket) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl TlsStream {
-    /// Sends what the kernel takes.
-    fn flush_as_possible(&mut self) -> io::Result<()> {
-        match self.flush() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            outcome => outcome,
-        }
     }
 }

@@ -1,5 +1,5 @@
 //! TLS, through rustls: what is offered to clients ([`Acceptor`]) and the state of each connection
-//! (`Session`); and connections to other servers ([`Connector`]).
+//! (`Session`); and connections to other servers ([`Connector`], [`TlsStream`]).
 //!
 //! The layer lies between the driver that the owner sees and the mechanism under it, so that neither
 //! mechanism knows of it. Handshakes and records are processed on the thread of the driver. Received bytes
@@ -14,7 +14,9 @@ mod acceptor;
 mod connector;
 mod key;
 mod session;
+mod stream;
 
 pub use acceptor::{Acceptor, ClientCertificates, TlsOptions};
-pub use connector::{Connector, TlsStream};
+pub use connector::Connector;
 pub(crate) use session::{Placed, Progress, Session, Sessions};
+pub use stream::TlsStream;

@@ -10,7 +10,7 @@ use std::thread;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::tls::TlsStream;
+use mantissa_net::TlsStream;
 
 /// How many bytes may wait in a direction.
 const WAITING_BYTES_MAX: usize = 256 << 10;
@@ -65,7 +65,7 @@ pub(super) fn start(mut server: TlsStream, mut local: UnixStream) -> io::Result<
     server.set_nonblocking(true)?;
     local.set_nonblocking(true)?;
     let mut poll = Poll::new()?;
-    for (token, descriptor) in [server.descriptor(), local.as_raw_fd()].into_iter().enumerate() {
+    for (token, descriptor) in [server.as_raw_fd(), local.as_raw_fd()].into_iter().enumerate() {
         let interest = Interest::READABLE | Interest::WRITABLE;
         poll.registry().register(&mut SourceFd(&descriptor), Token(token), interest)?;
     }

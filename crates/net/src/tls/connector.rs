@@ -1,25 +1,18 @@
-//! TLS to other servers: the configuration, and a blocking stream.
+//! TLS to other servers.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::acceptor::{self, TlsOptions};
-
-/// How many bytes wait to be encrypted and sent, at most.
-const UNSENT_BYTES_MAX: usize = 256 << 10;
-/// How long one step of a handshake waits.
-const STEP: Duration = Duration::from_millis(100);
+use super::stream::TlsStream;
 
 /// A TLS configuration for connections to other servers. They must show a certificate that goes back to the
 /// known roots; its name does not matter, as for Redis: the roots sign for one's own servers only.
@@ -44,30 +37,14 @@ impl Connector {
     }
 
     /// Agrees with the server at the other end, which was reached as `host`.
-    pub fn connect(&self, mut socket: TcpStream, host: &str, timeout: Duration) -> io::Result<TlsStream> {
+    pub fn connect(&self, socket: TcpStream, host: &str, time_max: Duration) -> io::Result<TlsStream> {
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             // No certificate is compared with it.
             Err(_) => ServerName::IpAddress(socket.peer_addr()?.ip().into()),
         };
-        let mut tls = ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)?;
-        tls.set_buffer_limit(Some(UNSENT_BYTES_MAX));
-        socket.set_read_timeout(Some(STEP))?;
-        socket.set_write_timeout(Some(STEP))?;
-        let deadline = Instant::now() + timeout;
-        while tls.is_handshaking() {
-            match tls.complete_io(&mut socket) {
-                Err(error) if is_pause(&error) && Instant::now() < deadline => {}
-                outcome => drop(outcome?),
-            }
-        }
-        Ok(TlsStream { tls, socket })
+        TlsStream::connect(socket, &self.0, name, Some(time_max))
     }
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 /// Compares certificates with roots, but not their names.
@@ -112,71 +89,5 @@ impl ServerCertVerifier for AnyName {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_verify_schemes()
-    }
-}
-
-/// A connected socket with TLS. Reads and writes wait as long as the socket's timeouts say.
-pub struct TlsStream {
-    tls: ClientConnection,
-    socket: TcpStream,
-}
-
-impl TlsStream {
-    /// The socket.
-    pub fn socket(&self) -> &TcpStream {
-        &self.socket
-    }
-}
-
-impl AsRawFd for TlsStream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
-
-impl Read for TlsStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.tls.reader().read(buffer) {
-                // The server hung up without saying so; many do.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                outcome => return outcome,
-            }
-            self.tls.read_tls(&mut self.socket)?;
-            self.tls.process_new_packets().map_err(io::Error::other)?;
-            // An answer to what came, such as new keys, can wait.
-            self.flush_as_possible()?;
-        }
-    }
-}
-
-impl Write for TlsStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What was accepted before goes first, so that there is room.
-        self.flush_as_possible()?;
-        let count = self.tls.writer().write(bytes)?;
-        if count == 0 && !bytes.is_empty() {
-            return Err(io::Error::from(io::ErrorKind::WouldBlock));
-        }
-        self.flush_as_possible()?;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while self.tls.wants_write() {
-            self.tls.write_tls(&mut self.socket)?;
-        }
-        Ok(())
-    }
-}
-
-impl TlsStream {
-    /// Sends what the kernel takes.
-    fn flush_as_possible(&mut self) -> io::Result<()> {
-        match self.flush() {
-            Err(error) if is_pause(&error) => Ok(()),
-            outcome => outcome,
-        }
     }
 }
