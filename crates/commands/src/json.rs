@@ -87,7 +87,7 @@ fn parse_whole(argument: &[u8]) -> Outcome<Fragment> {
     parsed(Fragment::parse_whole(argument), "ERR ")
 }
 
-fn parsed(outcome: Result<Fragment, ParseError>, code: &str) -> Outcome<Fragment> {
+fn parsed<T>(outcome: Result<T, ParseError>, code: &str) -> Outcome<T> {
     outcome.map_err(|error| match error {
         ParseError::NotUtf8 => NOT_UTF_8,
         error => Error::new(format!("{code}{error}")),

@@ -17,6 +17,7 @@ mod plain;
 mod tests;
 mod text;
 mod tree;
+mod utf8;
 mod view;
 
 pub use packed::Number;
@@ -24,6 +25,7 @@ pub use parse::{ParseError, TEXT_DEPTH_MAX};
 pub use text::{Layout, ListWriter, write_number, write_string};
 pub use view::{Shape, View};
 
+use std::cell::RefCell;
 use std::fmt;
 
 use mantissa_memory::small_or_large::{Borrowed, Owned};
@@ -44,17 +46,23 @@ pub struct Fragment(Vec<u8>);
 impl Fragment {
     /// Parses what a client has sent.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
-        parse::parse(text.as_ref(), TEXT_DEPTH_MAX).map(Fragment)
+        Fragment::parsed(|out| parse::parse(text.as_ref(), TEXT_DEPTH_MAX, out))
     }
 
     /// The same, and refuses whatever stands behind the value but spaces.
     pub fn parse_whole(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
-        parse::parse_whole(text.as_ref(), TEXT_DEPTH_MAX).map(Fragment)
+        Fragment::parsed(|out| parse::parse_whole(text.as_ref(), TEXT_DEPTH_MAX, out))
     }
 
     /// Parses what a document was printed as.
     pub fn parse_of_document(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
-        parse::parse(text.as_ref(), DEPTH_MAX).map(Fragment)
+        Fragment::parsed(|out| parse::parse(text.as_ref(), DEPTH_MAX, out))
+    }
+
+    fn parsed(parse: impl FnOnce(&mut Vec<u8>) -> Result<(), ParseError>) -> Result<Fragment, ParseError> {
+        let mut out = Vec::new();
+        parse(&mut out)?;
+        Ok(Fragment(out))
     }
 
     /// A number; a double must be finite.
@@ -158,7 +166,28 @@ impl Json {
 
     /// Parses a document of a file.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Json, ParseError> {
-        Fragment::parse_of_document(text).map(|value| Json::new(&value))
+        Json::parsed(text.as_ref(), DEPTH_MAX)
+    }
+
+    /// Parses what a client has sent.
+    pub fn parse_of_client(text: impl AsRef<[u8]>) -> Result<Json, ParseError> {
+        Json::parsed(text.as_ref(), TEXT_DEPTH_MAX)
+    }
+
+    fn parsed(text: &[u8], depth_max: usize) -> Result<Json, ParseError> {
+        /// More bytes are not kept for the next text.
+        const KEPT_BYTES_MAX: usize = 64 << 10;
+        thread_local! {
+            static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        PACKED.with_borrow_mut(|packed| {
+            packed.clear();
+            let document = parse::parse(text, depth_max, packed).map(|()| Json::of_packed(packed));
+            if packed.capacity() > KEPT_BYTES_MAX {
+                *packed = Vec::new();
+            }
+            document
+        })
     }
 
     /// The whole value.

@@ -2,13 +2,12 @@
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::json::{Fragment, View};
-use mantissa_store::{Json, Value};
+use mantissa_store::{Collection, Json, Kind, Value};
 
 use super::change::check_depth;
 use super::path::{Path, Step};
 use super::select::{Place, index_of};
 use super::{Access, Error, NOT_AT_ROOT, Outcome, at_least, change, changed, parse, path_at, read};
-use crate::access::NewExpiry;
 use crate::parse::is;
 
 /// What is done where a value goes.
@@ -112,19 +111,27 @@ fn apply(
     }
 }
 
-/// Makes a key a document, whatever its document was. Its expiry goes.
-fn put(access: &mut Access<'_>, key: &[u8], value: &Fragment, expiry: NewExpiry) -> Outcome {
-    let expiry = match expiry {
-        NewExpiry::Keep => access.expiry(key).flatten(),
-        NewExpiry::At(time) => Some(time),
-        NewExpiry::Clear => None,
+/// Makes a key a document, or puts it in the place of the one that the key has. An expiry stays.
+fn put_or_replace(access: &mut Access<'_>, key: &[u8], document: Json) -> Outcome {
+    let Some(present) = change(access, key)? else {
+        return access.put(key, Value::Json(document), None);
     };
-    access.put(key, Value::Json(Json::new(value)), expiry)
+    let before = std::mem::replace(present, document);
+    if before.free_effort() > 1 {
+        access.free_later(Value::Json(before));
+    }
+    access.overwritten(key, Kind::Json, Kind::Json);
+    Ok(())
 }
 
 /// The value of a text of the log, which may be nested as deeply as a document.
 fn parse_of_log(argument: &[u8]) -> Outcome<Fragment> {
     super::parsed(Fragment::parse_of_document(argument), "")
+}
+
+/// The document of a text: of a client, or of the log.
+fn document_of(argument: &[u8], is_logged: bool) -> Outcome<Json> {
+    super::parsed(if is_logged { Json::parse(argument) } else { Json::parse_of_client(argument) }, "")
 }
 
 /// JSON.SET key path value [NX | XX] [FORMAT format]
@@ -149,24 +156,24 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     }
     let path = path_at(args, 2)?;
     let is_present = read(access, key)?.is_some();
-    let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
-    let is_done = if !is_present {
-        if condition != Condition::IfPresent {
-            if !path.is_root() {
-                return Err(NOT_AT_ROOT);
-            }
-            put(access, key, &value, NewExpiry::Clear)?;
+    let is_wanted = condition != if is_present { Condition::IfMissing } else { Condition::IfPresent };
+    let is_done = if path.is_root() {
+        let document = document_of(args.at(3), access.is_loading())?;
+        if is_wanted {
+            put_or_replace(access, key, document)?;
         }
-        condition != Condition::IfPresent
-    } else if path.is_root() {
-        if condition != Condition::IfMissing {
-            put(access, key, &value, NewExpiry::Keep)?;
-        }
-        condition != Condition::IfMissing
+        is_wanted
     } else {
-        let document = super::change_present(access, key)?;
-        let update = find_update(&path, document.root(), condition)?;
-        apply(document, &update, &|_| value.clone())?
+        let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
+        if is_present {
+            let document = super::change_present(access, key)?;
+            let update = find_update(&path, document.root(), condition)?;
+            apply(document, &update, &|_| value.clone())?
+        } else if is_wanted {
+            return Err(NOT_AT_ROOT);
+        } else {
+            false
+        }
     };
     if is_done {
         changed(access, key, "json.set");
@@ -195,8 +202,7 @@ pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     for (key, update, value) in updates {
         let is_changed = match update {
             None => {
-                let expiry = if access.exists(key) { NewExpiry::Keep } else { NewExpiry::Clear };
-                put(access, key, &value, expiry)?;
+                put_or_replace(access, key, Json::new(&value))?;
                 true
             }
             Some(update) => match change(access, key)? {
@@ -259,7 +265,7 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let is_done = match change(access, key)? {
         None if !path.is_root() => return Err(NOT_AT_ROOT),
         None => {
-            put(access, key, &patch, NewExpiry::Clear)?;
+            put_or_replace(access, key, Json::new(&patch))?;
             true
         }
         Some(document) => {

@@ -11,13 +11,14 @@
 //! | 16, 20 | empty array, empty object | |
 //! | 17..=19 | array | bytes and count of elements (1, 2 or 4 each), elements |
 //! | 21..=23 | object | the same; each member is a string and a value |
+//! | 24..=26 | string with a quote, a backslash or a control character | length (1, 2 or 4), text |
 //! | 32..=127 | integer from -16 to 79 | |
 //! | 128..=255 | string of up to 127 bytes | text |
 //!
-//! Every number has one encoding, the shortest, so equal numbers of a kind have equal bytes. Stepping over a
-//! value costs O(1).
+//! Every number and every string has one encoding, the shortest, so equal ones of a kind have equal bytes. The
+//! texts of the strings that need no escape are copied when they are printed. Stepping over a value costs O(1).
 
-use super::plain;
+use super::plain::{self, Place, Sink};
 
 pub(super) const NULL: u8 = 0;
 pub(super) const FALSE: u8 = 1;
@@ -35,10 +36,17 @@ const DECIMAL_64: u8 = 12;
 const STRING_8: u8 = 13;
 const STRING_16: u8 = 14;
 const STRING_32: u8 = 15;
+/// The tags of strings of which a byte needs an escape in JSON text.
+pub(super) const ESCAPED_8: u8 = 24;
+const ESCAPED_16: u8 = 25;
+pub(super) const ESCAPED_32: u8 = 26;
 /// The tag of an empty array; with 1, 2 or 3 added that of an array with fields of 1, 2 or 4 bytes.
 pub(super) const ARRAY: u8 = 16;
 /// The same of objects.
 pub(super) const OBJECT: u8 = 20;
+/// The first and the last tag of containers that have elements, with that of the empty object between them.
+pub(super) const FIRST_CONTAINER: u8 = ARRAY + 1;
+pub(super) const LAST_CONTAINER: u8 = OBJECT + 3;
 /// The tag of the smallest of the integers that a tag holds.
 pub(super) const SMALL: u8 = 32;
 pub(super) const SMALL_MIN: i64 = -16;
@@ -164,7 +172,7 @@ pub(super) fn container(bytes: &[u8]) -> Option<u8> {
 pub(super) fn size(bytes: &[u8]) -> usize {
     match bytes[0] {
         tag @ SHORT_STRING.. => 1 + usize::from(tag - SHORT_STRING),
-        SMALL.. | NULL..=TRUE | 24..SMALL => 1,
+        SMALL.. | NULL..=TRUE | 27..SMALL => 1,
         INT_8 => 2,
         INT_16 => 3,
         INT_32 => 5,
@@ -173,10 +181,10 @@ pub(super) fn size(bytes: &[u8]) -> usize {
         DECIMAL_16 => 4,
         DECIMAL_32 => 6,
         DECIMAL_64 => 10,
-        STRING_8 => 2 + unsigned(&bytes[1..], 1),
-        STRING_16 => 3 + unsigned(&bytes[1..], 2),
-        STRING_32 => 5 + unsigned(&bytes[1..], 4),
-        ARRAY..SMALL => {
+        STRING_8 | ESCAPED_8 => 2 + unsigned(&bytes[1..], 1),
+        STRING_16 | ESCAPED_16 => 3 + unsigned(&bytes[1..], 2),
+        STRING_32 | ESCAPED_32 => 5 + unsigned(&bytes[1..], 4),
+        ARRAY..ESCAPED_8 => {
             let header = Header::read(bytes);
             header.size + header.body
         }
@@ -192,7 +200,7 @@ pub(super) fn string(bytes: &[u8]) -> &[u8] {
 /// Whether a string begins here.
 #[inline]
 pub(super) fn is_string(bytes: &[u8]) -> bool {
-    matches!(bytes[0], SHORT_STRING.. | STRING_8..=STRING_32)
+    matches!(bytes[0], SHORT_STRING..|STRING_8..=STRING_32| ESCAPED_8..=ESCAPED_32)
 }
 
 /// The number that begins here, if it is one.
@@ -213,11 +221,16 @@ pub(super) fn number(bytes: &[u8]) -> Option<Number> {
     })
 }
 
-/// Appends the shortest of the encodings of an integer, whose tag is `tag` for one byte.
-fn put_signed(tag: u8, scale: Option<u8>, value: i64, out: &mut Vec<u8>) {
+/// The bytes of a number, and how many these are.
+pub(super) type NumberBytes = ([u8; NUMBER_BYTES_MAX], usize);
+pub(super) const NUMBER_BYTES_MAX: usize = 10;
+
+/// The shortest of the encodings of an integer, whose tag is `tag` for one byte.
+#[inline(always)]
+fn signed_bytes(tag: u8, scale: Option<u8>, value: i64) -> NumberBytes {
     let bits = 65 - (value ^ value >> 63).leading_zeros();
     let step = u8::from(bits > 8) + u8::from(bits > 16) + u8::from(bits > 32);
-    let mut bytes = [tag + step; 10];
+    let mut bytes = [tag + step; NUMBER_BYTES_MAX];
     let first = match scale {
         None => 1,
         Some(scale) => {
@@ -226,26 +239,43 @@ fn put_signed(tag: u8, scale: Option<u8>, value: i64, out: &mut Vec<u8>) {
         }
     };
     bytes[first..first + 8].copy_from_slice(&value.to_le_bytes());
-    plain::push(out, &bytes, first + (1 << step));
+    (bytes, first + (1 << step))
+}
+
+fn eight_bytes(tag: u8, value: [u8; 8]) -> NumberBytes {
+    let mut bytes = [tag; NUMBER_BYTES_MAX];
+    bytes[1..9].copy_from_slice(&value);
+    (bytes, 9)
+}
+
+/// The encoding of an integer.
+#[inline(always)]
+pub(super) fn integer_bytes(value: i64) -> NumberBytes {
+    match value {
+        SMALL_MIN..=SMALL_MAX => ([SMALL + (value - SMALL_MIN) as u8; NUMBER_BYTES_MAX], 1),
+        _ => signed_bytes(INT_8, None, value),
+    }
+}
+
+/// The encoding of a number. A double must be finite.
+pub(super) fn number_bytes(value: Number) -> NumberBytes {
+    match value {
+        Number::Integer(value) => integer_bytes(value),
+        Number::Unsigned(value) => match i64::try_from(value) {
+            Ok(value) => integer_bytes(value),
+            Err(_) => eight_bytes(UNSIGNED, value.to_le_bytes()),
+        },
+        Number::Double(value) => double_bytes(value),
+    }
 }
 
 /// Appends a number. A double must be finite.
 pub(super) fn put_number(value: Number, out: &mut Vec<u8>) {
-    match value {
-        Number::Integer(value @ SMALL_MIN..=SMALL_MAX) => out.push(SMALL + (value - SMALL_MIN) as u8),
-        Number::Integer(value) => put_signed(INT_8, None, value, out),
-        Number::Unsigned(value) => match i64::try_from(value) {
-            Ok(value) => put_number(Number::Integer(value), out),
-            Err(_) => {
-                out.push(UNSIGNED);
-                out.extend_from_slice(&value.to_le_bytes());
-            }
-        },
-        Number::Double(value) => put_double(value, out),
-    }
+    let (bytes, len) = number_bytes(value);
+    out.extend_from_slice(&bytes[..len]);
 }
 
-fn put_double(value: f64, out: &mut Vec<u8>) {
+fn double_bytes(value: f64) -> NumberBytes {
     // More bytes than four are no fewer than those of the double. What an integer and a smaller scale give,
     // an integer and this scale give too.
     let scale = POWERS.iter().rposition(|power| (value * power).abs() <= DECIMAL_MAX);
@@ -257,24 +287,20 @@ fn put_double(value: f64, out: &mut Vec<u8>) {
             while scale > 0 && integer % 10 == 0 {
                 (integer, scale) = (integer / 10, scale - 1);
             }
-            if put_decimal(integer, scale, out) {
-                return;
+            if let Some(bytes) = decimal_bytes(integer, scale) {
+                return bytes;
             }
         }
     }
-    out.push(DOUBLE);
-    out.extend_from_slice(&value.to_le_bytes());
+    eight_bytes(DOUBLE, value.to_le_bytes())
 }
 
-/// Appends the double that is closest to `integer` / 10^`scale`, where that has an encoding with a scale. The
+/// The encoding of the double that is closest to `integer` / 10^`scale`, where that has one with a scale. The
 /// scale must be the smallest that gives this double.
-#[inline]
-pub(super) fn put_decimal(integer: i64, scale: usize, out: &mut Vec<u8>) -> bool {
+#[inline(always)]
+pub(super) fn decimal_bytes(integer: i64, scale: usize) -> Option<NumberBytes> {
     let has_encoding = scale < POWERS.len() && i32::try_from(integer).is_ok();
-    if has_encoding {
-        put_signed(DECIMAL_8, Some(scale as u8), integer, out);
-    }
-    has_encoding
+    has_encoding.then(|| signed_bytes(DECIMAL_8, Some(scale as u8), integer))
 }
 
 /// The integer and the scale of a double that is encoded with them.
@@ -292,55 +318,25 @@ pub(super) fn decimal(bytes: &[u8]) -> Option<(i64, usize)> {
 
 /// What stands before a string of so many bytes, and how many bytes of it.
 #[inline]
-fn string_header(len: usize) -> ([u8; 5], usize) {
+pub(super) fn string_header(len: usize, is_escaped: bool) -> ([u8; 5], usize) {
     let [a, b, c, d] = (len as u32).to_le_bytes();
-    if len <= SHORT_STRING_MAX {
+    let step = if is_escaped { ESCAPED_8 - STRING_8 } else { 0 };
+    if len <= SHORT_STRING_MAX && !is_escaped {
         ([SHORT_STRING + a, 0, 0, 0, 0], 1)
     } else if len <= 0xff {
-        ([STRING_8, a, 0, 0, 0], 2)
+        ([STRING_8 + step, a, 0, 0, 0], 2)
     } else if len <= 0xffff {
-        ([STRING_16, a, b, 0, 0], 3)
+        ([STRING_16 + step, a, b, 0, 0], 3)
     } else {
-        ([STRING_32, a, b, c, d], 5)
+        ([STRING_32 + step, a, b, c, d], 5)
     }
 }
 
 /// Appends a string.
-#[inline]
 pub(super) fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    let (header, size) = string_header(text.len());
+    let (header, size) = string_header(text.len(), plain::plain_bytes(text) < text.len());
     out.extend_from_slice(&header[..size]);
     out.extend_from_slice(text);
-}
-
-/// Begins a string. Returns where, for [`end_string`].
-#[inline]
-pub(super) fn begin_string(out: &mut Vec<u8>) -> usize {
-    out.push(0);
-    out.len() - 1
-}
-
-/// Ends a string whose text has been appended. If it is long its text is moved, to make room for a longer
-/// header.
-#[inline]
-pub(super) fn end_string(start: usize, out: &mut Vec<u8>) {
-    let len = out.len() - start - 1;
-    if len <= SHORT_STRING_MAX {
-        out[start] = SHORT_STRING + len as u8;
-        return;
-    }
-    let (header, size) = string_header(len);
-    out.extend_from_slice(&[0; 4][..size - 1]);
-    out.copy_within(start + 1..start + 1 + len, start + size);
-    out[start..start + size].copy_from_slice(&header[..size]);
-}
-
-/// Appends the string of the first `len` bytes of a chunk.
-#[inline]
-pub(super) fn put_short_string<const N: usize>(chunk: &[u8; N], len: usize, out: &mut Vec<u8>) {
-    const { assert!(N <= SHORT_STRING_MAX) };
-    out.push(SHORT_STRING + len as u8);
-    plain::push(out, chunk, len);
 }
 
 /// Where the text of the string that begins here stands.
@@ -348,9 +344,9 @@ pub(super) fn put_short_string<const N: usize>(chunk: &[u8; N], len: usize, out:
 pub(super) fn string_range(bytes: &[u8]) -> std::ops::Range<usize> {
     match bytes[0] {
         tag @ SHORT_STRING.. => 1..1 + usize::from(tag - SHORT_STRING),
-        STRING_8 => 2..2 + unsigned(&bytes[1..], 1),
-        STRING_16 => 3..3 + unsigned(&bytes[1..], 2),
-        STRING_32 => 5..5 + unsigned(&bytes[1..], 4),
+        STRING_8 | ESCAPED_8 => 2..2 + unsigned(&bytes[1..], 1),
+        STRING_16 | ESCAPED_16 => 3..3 + unsigned(&bytes[1..], 2),
+        STRING_32 | ESCAPED_32 => 5..5 + unsigned(&bytes[1..], 4),
         _ => 0..0,
     }
 }
@@ -365,20 +361,40 @@ pub(super) fn begin(out: &mut Vec<u8>) -> usize {
 
 /// Ends a container of [`ARRAY`] or [`OBJECT`] with this number of elements. If it is large its contents are
 /// moved, to make room for a longer header.
-#[inline]
 pub(super) fn end(start: usize, kind: u8, count: usize, out: &mut Vec<u8>) {
-    let body = out.len() - start - HEADER_MIN;
+    let (mut sink, place) = Sink::new(out);
+    let place = end_in(&mut sink, start, kind, count, place);
+    sink.finish(place);
+}
+
+/// [`begin`]: the place behind a header that is yet to be written.
+#[inline(always)]
+pub(super) fn begin_in(sink: &mut Sink<'_>, place: Place) -> Place {
+    sink.put(place, &[0; 4], HEADER_MIN)
+}
+
+/// [`end`].
+#[inline(always)]
+pub(super) fn end_in(sink: &mut Sink<'_>, start: usize, kind: u8, count: usize, place: Place) -> Place {
+    let body = sink.len(place) - start - HEADER_MIN;
     if let (Ok(short), 1..) = (u8::try_from(body), count) {
-        out[start..start + HEADER_MIN].copy_from_slice(&[kind + 1, short, count as u8]);
-        return;
+        sink.written(place)[start..start + HEADER_MIN].copy_from_slice(&[kind + 1, short, count as u8]);
+        return place;
     }
+    end_large(sink, start, kind, count, place)
+}
+
+#[inline(never)]
+fn end_large(sink: &mut Sink<'_>, start: usize, kind: u8, count: usize, place: Place) -> Place {
+    let body = sink.len(place) - start - HEADER_MIN;
     let (header, bytes) = Header::new(kind, body, count);
-    if header.size > HEADER_MIN {
-        let from = start + HEADER_MIN;
-        out.extend_from_slice(&[0; 6][..header.size - HEADER_MIN]);
-        out.copy_within(from..from + body, start + header.size);
-    } else {
-        out.truncate(start + header.size + body);
+    if count == 0 {
+        sink.written(place)[start] = bytes[0];
+        return sink.back(place, HEADER_MIN - header.size);
     }
-    out[start..start + header.size].copy_from_slice(&bytes[..header.size]);
+    let place = sink.put(place, &[0; 6], header.size - HEADER_MIN);
+    let all = &mut sink.written(place)[start..];
+    all.copy_within(HEADER_MIN..HEADER_MIN + body, header.size);
+    all[..header.size].copy_from_slice(&bytes[..header.size]);
+    place
 }

@@ -8,11 +8,14 @@
 //! limit.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 
+use mantissa_number::leading_digits;
 use smallvec::SmallVec;
 
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
-use super::plain;
+use super::plain::{self, Place, Sink};
+use super::utf8;
 use crate::key_hash::KeyHasher;
 
 /// How deeply a client's text may be nested: one more than the containers in each other.
@@ -45,16 +48,39 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// Parses the value that the text begins with into its packed form. `depth_max` is the depth at which it is
-/// refused.
-pub(super) fn parse(text: &[u8], depth_max: usize) -> Result<Vec<u8>, ParseError> {
-    Parser::new(text, depth_max).run(false)
+/// Appends the packed form of the value that the text begins with. `depth_max` is the depth at which it is
+/// refused. What an error leaves behind `out` is of no use.
+pub(super) fn parse(text: &[u8], depth_max: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    run(text, depth_max, false, out)
 }
 
 /// The same, and refuses whatever stands behind the value but spaces.
-pub(super) fn parse_whole(text: &[u8], depth_max: usize) -> Result<Vec<u8>, ParseError> {
-    Parser::new(text, depth_max).run(true)
+pub(super) fn parse_whole(text: &[u8], depth_max: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    run(text, depth_max, true, out)
 }
+
+fn run(text: &[u8], depth_max: usize, is_whole: bool, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    if !utf8::is_valid(text) {
+        return Err(ParseError::NotUtf8);
+    }
+    out.reserve(text.len() + ROOM);
+    let (sink, place) = Sink::new(out);
+    let mut parser = Parser { text, sink, keys: SmallVec::new(), depth_left: depth_max, failure: None };
+    let (first, at) = parser.peek(0);
+    let end = parser.value(first, at, place).and_then(|(end, place)| match parser.peek(end.get()) {
+        (Some(_), at) if is_whole => parser.at_next(at, "trailing characters"),
+        _ => Some(place),
+    });
+    match (end, parser.failure) {
+        (Some(place), _) => parser.sink.finish(place),
+        (None, Some(Failure { reason, at })) => return Err(locate(text, reason, at)),
+        (None, None) => return Err(locate(text, EOF_VALUE, text.len())),
+    }
+    Ok(())
+}
+
+/// Room for what is written in whole chunks.
+const ROOM: usize = 32;
 
 fn locate(text: &[u8], reason: &'static str, at: usize) -> ParseError {
     let before = &text[..at.min(text.len())];
@@ -79,49 +105,32 @@ struct Failure {
 /// A key of an open object.
 #[derive(Clone, Copy)]
 struct Key {
-    /// Its length, first and last byte: equal for equal keys.
+    /// What [`key_tag`] has of it.
     tag: u32,
     /// Where it stands in what is written.
     at: usize,
 }
 
-/// Positions are handed on and returned, so that they stay in registers. `None` is the end of the attempt.
-struct Parser<'a> {
+/// Where what follows begins in the text, and its place in what is written. `None` is the end of the attempt.
+type Step = Option<(NonZeroUsize, Place)>;
+
+/// The step to what follows at `at`, which is not 0.
+#[inline(always)]
+fn step(at: usize, place: Place) -> Step {
+    NonZeroUsize::new(at).map(|at| (at, place))
+}
+
+struct Parser<'a, 'o> {
+    /// It is UTF-8.
     text: &'a [u8],
-    out: Vec<u8>,
+    sink: Sink<'o>,
     /// Those of all open objects.
     keys: SmallVec<[Key; 16]>,
     depth_left: usize,
     failure: Option<Failure>,
 }
 
-impl<'a> Parser<'a> {
-    fn new(text: &'a [u8], depth_max: usize) -> Self {
-        Parser {
-            text,
-            out: Vec::with_capacity(text.len() + 16),
-            keys: SmallVec::new(),
-            depth_left: depth_max,
-            failure: None,
-        }
-    }
-
-    fn run(mut self, is_whole: bool) -> Result<Vec<u8>, ParseError> {
-        let (first, at) = self.peek(0);
-        let end = self.value(first, at).and_then(|end| match self.peek(end) {
-            (Some(_), at) if is_whole => self.at_next(at, "trailing characters"),
-            _ => Some(end),
-        });
-        // Of a value that was read, the strings have been checked, and the rest is ASCII.
-        if std::str::from_utf8(&self.text[end.unwrap_or(0)..]).is_err() {
-            return Err(ParseError::NotUtf8);
-        }
-        match self.failure {
-            None => Ok(self.out),
-            Some(Failure { reason, at }) => Err(locate(self.text, reason, at)),
-        }
-    }
-
+impl Parser<'_, '_> {
     #[inline(always)]
     fn byte(&self, at: usize) -> Option<u8> {
         self.text.get(at).copied()
@@ -165,32 +174,46 @@ impl<'a> Parser<'a> {
     }
 
     /// The value at `at`, of which the first byte is given.
-    fn value(&mut self, first: Option<u8>, at: usize) -> Option<usize> {
+    #[inline(always)]
+    fn value(&mut self, first: Option<u8>, at: usize, place: Place) -> Step {
         match first {
-            Some(b'"') => self.string(at + 1),
-            Some(b'{') => self.object(at),
-            Some(b'[') => self.array(at),
-            Some(b'-' | b'0'..=b'9') => self.number(at),
-            Some(b'n') => self.word(at, b"ull", NULL),
-            Some(b't') => self.word(at, b"rue", TRUE),
-            Some(b'f') => self.word(at, b"alse", FALSE),
+            Some(b'"') => self.string(at + 1, place),
+            _ => self.no_string(first, at, place),
+        }
+    }
+
+    fn no_string(&mut self, first: Option<u8>, at: usize, place: Place) -> Step {
+        match first {
+            Some(b'{') => self.object(at, place),
+            Some(b'[') => self.array(at, place),
+            Some(b'-' | b'0'..=b'9') => self.number(at, place),
+            Some(b'n') => self.word(at, place, b"ull", NULL),
+            Some(b't') => self.word(at, place, b"rue", TRUE),
+            Some(b'f') => self.word(at, place, b"alse", FALSE),
             Some(_) => self.at_next(at, "expected value"),
             None => self.at_next(at, EOF_VALUE),
         }
     }
 
-    #[inline]
-    fn word(&mut self, at: usize, rest: &[u8], tag: u8) -> Option<usize> {
+    #[inline(always)]
+    fn word<const N: usize>(&mut self, at: usize, place: Place, rest: &[u8; N], tag: u8) -> Step {
+        if self.text[at + 1..].first_chunk::<N>() != Some(rest) {
+            return self.wrong_word(at + 1, rest);
+        }
+        step(at + 1 + N, self.sink.byte(place, tag))
+    }
+
+    #[cold]
+    fn wrong_word(&mut self, at: usize, rest: &[u8]) -> Step {
         for (index, expected) in rest.iter().enumerate() {
-            let Some(byte) = self.byte(at + 1 + index) else {
+            let Some(byte) = self.byte(at + index) else {
                 return self.behind(self.text.len(), EOF_VALUE);
             };
             if byte != *expected {
-                return self.behind(at + 2 + index, "expected ident");
+                return self.behind(at + 1 + index, "expected ident");
             }
         }
-        self.out.push(tag);
-        Some(at + 1 + rest.len())
+        None
     }
 
     /// Counts a bracket. Returns where it ends.
@@ -203,9 +226,10 @@ impl<'a> Parser<'a> {
         Some(at + 1)
     }
 
-    fn array(&mut self, at: usize) -> Option<usize> {
+    fn array(&mut self, at: usize, place: Place) -> Step {
         let at = self.descend(at)?;
-        let start = packed::begin(&mut self.out);
+        let start = self.sink.len(place);
+        let mut place = packed::begin_in(&mut self.sink, place);
         let mut count = 0;
         let (mut first, mut at) = self.peek(at);
         if first != Some(b']') {
@@ -213,9 +237,9 @@ impl<'a> Parser<'a> {
                 if first.is_none() {
                     return self.at_next(at, if count == 0 { EOF_LIST } else { EOF_VALUE });
                 }
-                let end = self.value(first, at)?;
-                count += 1;
-                let (next, end) = self.peek(end);
+                let (end, after) = self.value(first, at, place)?;
+                (count, place) = (count + 1, after);
+                let (next, end) = self.peek(end.get());
                 match next {
                     Some(b',') => {
                         (first, at) = self.peek(end + 1);
@@ -233,14 +257,14 @@ impl<'a> Parser<'a> {
             }
         }
         self.depth_left += 1;
-        packed::end(start, ARRAY, count, &mut self.out);
-        Some(at + 1)
+        step(at + 1, packed::end_in(&mut self.sink, start, ARRAY, count, place))
     }
 
-    fn object(&mut self, at: usize) -> Option<usize> {
+    fn object(&mut self, at: usize, place: Place) -> Step {
         let mut at = self.descend(at)?;
-        let start = packed::begin(&mut self.out);
-        let first_key = self.keys.len();
+        let start = self.sink.len(place);
+        let mut place = packed::begin_in(&mut self.sink, place);
+        let mut keys = ObjectKeys { first: self.keys.len(), seen: 0, may_be_equal: false };
         let mut is_first = true;
         loop {
             let (first, key_at) = self.peek(at);
@@ -256,22 +280,18 @@ impl<'a> Parser<'a> {
                 None => return self.at_next(key_at, EOF_VALUE),
             }
             is_first = false;
-            let key = self.out.len();
-            let end = self.string(key_at + 1)?;
-            // What takes as many bytes and one stands there as it was read.
-            let read = &self.text[key_at + 1..end - 1];
-            let is_read = read.len() <= packed::SHORT_STRING_MAX && self.out.len() - key == read.len() + 1;
-            let text = if is_read { read } else { packed::string(&self.out[key..]) };
-            self.keys.push(Key { tag: key_tag(text), at: key });
-            let (colon, colon_at) = self.peek(end);
+            let (end, behind_key) = self.string(key_at + 1, place)?;
+            self.note_key(&mut keys, place, behind_key);
+            let (colon, colon_at) = self.peek(end.get());
             match colon {
                 Some(b':') => {}
                 Some(_) => return self.at_next(colon_at, "expected `:`"),
                 None => return self.at_next(colon_at, EOF_OBJECT),
             }
             let (first, value_at) = self.peek(colon_at + 1);
-            let end = self.value(first, value_at)?;
-            let (next, next_at) = self.peek(end);
+            let (end, after) = self.value(first, value_at, behind_key)?;
+            place = after;
+            let (next, next_at) = self.peek(end.get());
             at = next_at + 1;
             match next {
                 Some(b',') => {}
@@ -281,71 +301,127 @@ impl<'a> Parser<'a> {
             }
         }
         self.depth_left += 1;
-        let mut count = self.keys.len() - first_key;
-        if has_equal_keys(&self.out, &self.keys[first_key..]) {
-            count = keep_last_values(&mut self.out, &self.keys[first_key..]);
+        let mut count = self.keys.len() - keys.first;
+        if keys.may_be_equal || count > PAIRS_MAX {
+            (count, place) = self.without_equal_keys(keys.first, place);
         }
-        self.keys.truncate(first_key);
-        packed::end(start, OBJECT, count, &mut self.out);
-        Some(at)
+        self.keys.truncate(keys.first);
+        step(at, packed::end_in(&mut self.sink, start, OBJECT, count, place))
+    }
+
+    /// Notes the key that stands between two places.
+    #[inline(always)]
+    fn note_key(&mut self, keys: &mut ObjectKeys, from: Place, to: Place) {
+        let at = self.sink.len(from);
+        let tag = key_tag(&self.sink.written(to)[at..]);
+        let bit = 1 << (tag.wrapping_mul(0x9e37_79b1) >> 26);
+        if keys.seen & bit != 0 {
+            keys.may_be_equal |= self.keys[keys.first..].iter().take(PAIRS_MAX).any(|key| key.tag == tag);
+        }
+        keys.seen |= bit;
+        self.keys.push(Key { tag, at });
+    }
+
+    /// Leaves out members whose keys come again. Returns how many are left, and the place behind them.
+    #[cold]
+    fn without_equal_keys(&mut self, first: usize, place: Place) -> (usize, Place) {
+        let keys = &self.keys[first..];
+        let written = self.sink.written(place);
+        if !has_equal_keys(written, keys) {
+            return (keys.len(), place);
+        }
+        let (count, len) = keep_last_values(written, keys);
+        let removed = written.len() - len;
+        (count, self.sink.back(place, removed))
     }
 
     /// A string, whose quote stands before `at`.
     #[inline(always)]
-    fn string(&mut self, at: usize) -> Option<usize> {
+    fn string(&mut self, at: usize, place: Place) -> Step {
         if let Some(chunk) = self.text[at..].first_chunk::<{ plain::STEP }>() {
-            let look = plain::look(chunk);
-            if chunk.get(look.plain) == Some(&b'"') && !look.is_beyond_ascii {
-                packed::put_short_string(chunk, look.plain, &mut self.out);
-                return Some(at + look.plain + 1);
+            let plain = plain::plain_of_step(chunk);
+            if chunk.get(plain) == Some(&b'"') {
+                let mut stored = [packed::SHORT_STRING + plain as u8; plain::STEP + 1];
+                stored[1..].copy_from_slice(chunk);
+                return step(at + plain + 1, self.sink.put(place, &stored, plain + 1));
             }
         }
-        self.long_string(at)
+        self.long_string(at, place)
     }
 
     #[inline(never)]
-    fn long_string(&mut self, first: usize) -> Option<usize> {
-        let (mut at, start) = (first, packed::begin_string(&mut self.out));
-        let mut is_beyond_ascii = false;
-        loop {
-            let is_beyond;
-            (at, is_beyond) = plain::append(self.text, at, self.text.len(), &mut self.out);
-            is_beyond_ascii |= is_beyond;
-            match self.byte(at) {
-                Some(b'"') => break,
-                Some(b'\\') => at = self.escape(at + 1)?,
-                Some(_) => {
-                    let reason = "control character (\\u0000-\\u001F) found while parsing a string";
-                    return self.behind(at + 1, reason);
-                }
-                None => return self.behind(at, EOF_STRING),
-            }
+    fn long_string(&mut self, at: usize, start: Place) -> Step {
+        let place = self.sink.byte(start, 0);
+        let (end, place) = self.sink.plain(place, self.text, at, self.text.len());
+        match self.byte(end) {
+            Some(b'"') => step(end + 1, self.end_string(start, false, place)),
+            Some(b'\\') => self.escaped_string(end, start, place),
+            other => self.wrong_string(other, end),
         }
-        if is_beyond_ascii && std::str::from_utf8(&self.text[first..at]).is_err() {
-            return self.behind(at, "not UTF-8");
-        }
-        packed::end_string(start, &mut self.out);
-        Some(at + 1)
     }
 
-    fn escape(&mut self, at: usize) -> Option<usize> {
-        let Some(letter) = self.byte(at) else { return self.behind(at, EOF_STRING) };
-        let byte = match letter {
-            b'"' | b'\\' | b'/' => letter,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                let (character, end) = self.code_point(at + 1)?;
-                self.out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                return Some(end);
+    #[cold]
+    fn wrong_string(&mut self, byte: Option<u8>, at: usize) -> Step {
+        match byte {
+            Some(_) => {
+                self.behind(at + 1, "control character (\\u0000-\\u001F) found while parsing a string")
             }
+            None => self.behind(at, EOF_STRING),
+        }
+    }
+
+    /// A string that begins at the place `start`, from the backslash at `at` on.
+    fn escaped_string(&mut self, mut at: usize, start: Place, mut place: Place) -> Step {
+        let mut needs_escape = false;
+        loop {
+            match self.byte(at) {
+                Some(b'"') => return step(at + 1, self.end_string(start, needs_escape, place)),
+                Some(b'\\') => {
+                    let (character, end) = self.escape(at + 1)?;
+                    let mut bytes = [0; 4];
+                    let len = character.encode_utf8(&mut bytes).len();
+                    needs_escape |= plain::is_special(bytes[0]);
+                    place = self.sink.put(place, &bytes, len);
+                    at = end;
+                }
+                other => return self.wrong_string(other, at),
+            }
+            (at, place) = self.sink.plain(place, self.text, at, self.text.len());
+        }
+    }
+
+    /// Ends a string whose text stands between a byte at `start` and `place`. If it is long its text is moved,
+    /// to make room for a longer header.
+    #[inline]
+    fn end_string(&mut self, start: Place, needs_escape: bool, place: Place) -> Place {
+        let at = self.sink.len(start);
+        let len = self.sink.len(place) - at - 1;
+        let (header, size) = packed::string_header(len, needs_escape);
+        if size == 1 {
+            self.sink.written(place)[at] = header[0];
+            return place;
+        }
+        let place = self.sink.put(place, &[0; 4], size - 1);
+        let string = &mut self.sink.written(place)[at..];
+        string.copy_within(1..1 + len, size);
+        string[..size].copy_from_slice(&header[..size]);
+        place
+    }
+
+    /// The character that an escape stands for, and where that ends. `at` is behind the backslash.
+    fn escape(&mut self, at: usize) -> Option<(char, usize)> {
+        let Some(letter) = self.byte(at) else { return self.behind(at, EOF_STRING) };
+        let character = match letter {
+            b'"' | b'\\' | b'/' => char::from(letter),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.code_point(at + 1),
             _ => return self.behind(at + 1, "invalid escape"),
         };
-        self.out.push(byte);
-        Some(at + 1)
+        Some((character, at + 1))
     }
 
     /// The character that stands for itself in hexadecimal, and where that ends.
@@ -393,7 +469,8 @@ impl<'a> Parser<'a> {
         Some(value)
     }
 
-    fn number(&mut self, start: usize) -> Option<usize> {
+    #[inline(always)]
+    fn number(&mut self, start: usize, place: Place) -> Step {
         let is_negative = self.text[start] == b'-';
         let first = start + usize::from(is_negative);
         let (mut digits, mut at) = match self.byte(first) {
@@ -419,31 +496,41 @@ impl<'a> Parser<'a> {
         let is_exact = count <= DIGITS_MAX && !has_exponent && !(is_negative && digits == 0);
         let integer = if is_negative { (digits as i64).wrapping_neg() } else { digits as i64 };
         if is_exact && is_integer {
-            packed::put_number(Number::Integer(integer), &mut self.out);
-            return Some(at);
+            let (bytes, len) = packed::integer_bytes(integer);
+            return step(at, self.sink.put(place, &bytes, len));
         }
-        if is_exact && count <= UNIQUE_DIGITS && self.decimal(integer, scale) {
-            return Some(at);
+        if is_exact
+            && count <= UNIQUE_DIGITS
+            && let Some((bytes, len)) = decimal(integer, scale)
+        {
+            return step(at, self.sink.put(place, &bytes, len));
         }
-        let Some(number) = wide_number(&self.text[start..at], is_integer) else {
-            return self.behind(at, "number out of range");
-        };
-        packed::put_number(number, &mut self.out);
-        Some(at)
+        self.wide_number(start, at, is_integer, place)
     }
 
-    /// The double `integer` / 10^`scale`, if it is encoded in this way.
-    #[inline]
-    fn decimal(&mut self, mut integer: i64, mut scale: usize) -> bool {
-        while scale > 0 && integer % 10 == 0 {
-            (integer, scale) = (integer / 10, scale - 1);
-        }
-        packed::put_decimal(integer, scale, &mut self.out)
+    /// A number that the quick ways do not read.
+    #[inline(never)]
+    fn wide_number(&mut self, start: usize, end: usize, is_integer: bool, place: Place) -> Step {
+        let Some(number) = wide_number(&self.text[start..end], is_integer) else {
+            return self.behind(end, "number out of range");
+        };
+        let (bytes, len) = packed::number_bytes(number);
+        step(end, self.sink.put(place, &bytes, len))
     }
 
     /// Reads digits behind others. Returns their value, modulo 2^64, and where they end.
-    #[inline]
+    #[inline(always)]
     fn digits(&self, mut value: u64, mut at: usize) -> (u64, usize) {
+        const POWERS: [u64; 16] =
+            [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 0, 0, 0, 0, 0, 0, 0];
+        while let Some(chunk) = self.text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let (part, count) = leading_digits(*chunk);
+            value = value.wrapping_mul(POWERS[count & 15]).wrapping_add(part);
+            at += count;
+            if count < 8 {
+                return (value, at);
+            }
+        }
         while let Some(digit @ b'0'..=b'9') = self.byte(at) {
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             at += 1;
@@ -483,6 +570,15 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The double `integer` / 10^`scale`, if it is encoded in this way.
+#[inline]
+fn decimal(mut integer: i64, mut scale: usize) -> Option<packed::NumberBytes> {
+    while scale > 0 && integer % 10 == 0 {
+        (integer, scale) = (integer / 10, scale - 1);
+    }
+    packed::decimal_bytes(integer, scale)
+}
+
 /// A number that the quick ways do not read; `None` if it is too large.
 fn wide_number(text: &[u8], is_integer: bool) -> Option<Number> {
     let integer = || {
@@ -500,9 +596,21 @@ const DIGITS_MAX: usize = 18;
 /// Different numbers of as many digits are different doubles.
 const UNIQUE_DIGITS: usize = 15;
 
+/// The length, the second and the last byte of a key in packed form, of which equal keys have one.
+#[inline(always)]
 fn key_tag(key: &[u8]) -> u32 {
-    let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));
-    (key.len() as u32) << 16 | u32::from(first) << 8 | u32::from(last)
+    let (second, last) = (key.get(1).copied().unwrap_or(0), key.last().copied().unwrap_or(0));
+    (key.len() as u32) << 16 | u32::from(second) << 8 | u32::from(last)
+}
+
+/// What is known of the keys of an open object.
+struct ObjectKeys {
+    /// The place of its first key among those of all open objects.
+    first: usize,
+    /// A bit for each tag that a key has.
+    seen: u64,
+    /// Two of the first [`PAIRS_MAX`] keys have one tag.
+    may_be_equal: bool,
 }
 
 /// Keys of one object up to this number are compared pair by pair.
@@ -522,10 +630,10 @@ fn has_equal_keys(out: &[u8], keys: &[Key]) -> bool {
 }
 
 /// Gives each key the value that it has last, in the place where it stands first. The members from the first
-/// key on are all that follows. Returns how many are left.
-fn keep_last_values(out: &mut Vec<u8>, keys: &[Key]) -> usize {
-    let start = keys.first().map_or(out.len(), |key| key.at);
-    let members = out.split_off(start);
+/// key on are all that follows. Returns how many are left, and the bytes up to their end.
+fn keep_last_values(written: &mut [u8], keys: &[Key]) -> (usize, usize) {
+    let start = keys.first().map_or(written.len(), |key| key.at);
+    let members = written[start..].to_vec();
     let mut places = std::collections::HashMap::<&[u8], usize>::new();
     let mut kept: Vec<(&[u8], &[u8])> = Vec::new();
     for key in keys {
@@ -540,6 +648,7 @@ fn keep_last_values(out: &mut Vec<u8>, keys: &[Key]) -> usize {
             }
         }
     }
-    kept.iter().for_each(|(name, value)| out.extend([*name, *value].into_iter().flatten()));
-    kept.len()
+    let joined = kept.iter().flat_map(|(name, value)| [*name, *value]).collect::<Vec<_>>().concat();
+    written[start..start + joined.len()].copy_from_slice(&joined);
+    (kept.len(), start + joined.len())
 }

@@ -1,12 +1,12 @@
 //! Documents as JSON text.
 
 use std::fmt::Write as _;
-use std::ops::Range;
 
-use mantissa_number::{FloatText, INTEGER_TEXT_MAX, format_f64, format_i64, write_u64};
+use mantissa_number::{FloatText, INTEGER_TEXT_MAX, format_f64, format_i64, format_u64};
+use smallvec::SmallVec;
 
-use super::packed::{self, ARRAY, FALSE, Header, NULL, Number, TRUE};
-use super::plain;
+use super::packed::{self, ARRAY, FALSE, Header, NULL, Number, OBJECT, TRUE};
+use super::plain::{Place, Sink};
 use super::tree::{Part, Tree};
 use super::view::{Form, Shape, View};
 
@@ -39,11 +39,13 @@ impl Layout<'_> {
 impl View<'_> {
     /// Appends the text.
     pub fn write(self, out: &mut Vec<u8>) {
-        match self.form {
-            Form::Packed(bytes) => _ = write_plain(bytes, 0, out),
-            Form::Tree(tree) => write_tree(tree, 0, out),
-        }
-        out.pop();
+        let (mut sink, place) = Sink::new(out);
+        let place = match self.form {
+            Form::Packed(bytes) => write_children(&bytes[..packed::size(bytes)], false, &mut sink, place),
+            Form::Tree(tree) => write_tree(tree, &mut sink, place),
+        };
+        let place = sink.back(place, 1);
+        sink.finish(place);
     }
 
     /// Appends the text with this layout, inside `depth` containers.
@@ -74,52 +76,52 @@ impl View<'_> {
     }
 }
 
-/// Appends the text of a tree, and `behind`. Recursion is as deep as values are nested.
-fn write_tree(tree: &Tree, behind: u8, out: &mut Vec<u8>) {
+/// Writes the text of a tree, and a comma. Recursion is as deep as trees are nested.
+fn write_tree(tree: &Tree, sink: &mut Sink<'_>, place: Place) -> Place {
     let is_object = tree.kind() != ARRAY;
-    out.push(if is_object { b'{' } else { b'[' });
+    let mut place = sink.byte(place, if is_object { b'{' } else { b'[' });
     for part in tree.parts() {
         if let Part::Tree { key, tree } = part {
             if is_object {
-                write_scalar(key.payload(), b':', out);
+                (_, place) = write_scalar(key.payload(), 0, b':', sink, place);
             }
-            write_tree(tree, b',', out);
+            place = write_tree(tree, sink, place);
         }
-        let (children, mut at) = (part.children(), 0);
-        while at < children.len() {
-            if is_object {
-                at += write_scalar(&children[at..], b':', out);
-            }
-            at += write_plain(&children[at..], b',', out);
-        }
+        place = write_children(part.children(), is_object, sink, place);
     }
     if tree.len() > 0 {
-        out.pop();
+        place = sink.back(place, 1);
     }
-    out.extend_from_slice(&[if is_object { b'}' } else { b']' }, behind]);
+    sink.put(place, &[if is_object { b'}' } else { b']' }, b','], 2)
 }
 
-/// Appends the text of the value that begins here, and `behind`. Returns the bytes that the value takes.
-/// Recursion is as deep as values are nested.
-fn write_plain(bytes: &[u8], behind: u8, out: &mut Vec<u8>) -> usize {
-    let (is_object, close) = match packed::container(bytes) {
-        None => return write_scalar(bytes, behind, out),
-        Some(ARRAY) => (false, b']'),
-        Some(_) => (true, b'}'),
-    };
-    let Header { size: mut at, count, .. } = Header::read(bytes);
-    out.push(if is_object { b'{' } else { b'[' });
-    for _ in 0..count {
-        if is_object {
-            at += write_scalar(&bytes[at..], b':', out);
+/// Writes the texts of values or members that stand side by side, and a comma behind each.
+fn write_children(bytes: &[u8], mut is_object: bool, sink: &mut Sink<'_>, mut place: Place) -> Place {
+    // Where the container around ends, and whether it is an object.
+    let mut around: SmallVec<[(usize, bool); 16]> = SmallVec::new();
+    let (mut at, mut end) = (0, bytes.len());
+    loop {
+        while at < end {
+            if is_object {
+                (at, place) = write_scalar(bytes, at, b':', sink, place);
+            }
+            if !matches!(bytes[at], packed::FIRST_CONTAINER..=packed::LAST_CONTAINER) || bytes[at] == OBJECT {
+                (at, place) = write_scalar(bytes, at, b',', sink, place);
+                continue;
+            }
+            around.push((end, is_object));
+            let header = Header::read(&bytes[at..]);
+            is_object = bytes[at] > OBJECT;
+            at += header.size;
+            end = at + header.body;
+            place = sink.byte(place, if is_object { b'{' } else { b'[' });
         }
-        at += write_plain(&bytes[at..], b',', out);
+        // In the place of the comma behind the last child.
+        let close = if is_object { b'}' } else { b']' };
+        let Some(outer) = around.pop() else { return place };
+        place = sink.put(sink.back(place, 1), &[close, b','], 2);
+        (end, is_object) = outer;
     }
-    if count > 0 {
-        out.pop();
-    }
-    plain::push(out, &[close, behind], 2);
-    at
 }
 
 /// The text of an integer that the tag holds.
@@ -148,33 +150,47 @@ static SMALL_TEXTS: [[u8; 4]; packed::SMALL_COUNT] = {
     texts
 };
 
-/// Appends the text of the value that begins here, which is no container, and `behind`. Returns the bytes
-/// that the value takes.
-#[inline]
-fn write_scalar(bytes: &[u8], behind: u8, out: &mut Vec<u8>) -> usize {
+/// Writes the text of the value that begins at `at`, which is no container with elements, and `behind`. Returns
+/// where the value ends.
+#[inline(always)]
+fn write_scalar(bytes: &[u8], at: usize, behind: u8, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+    if let tag @ packed::SHORT_STRING.. = bytes[at] {
+        let len = usize::from(tag - packed::SHORT_STRING);
+        let text = &bytes[at + 1..];
+        return (at + 1 + len, sink.text_between(place, b'"', (text, len), [b'"', behind]));
+    }
+    if let tag @ packed::SMALL.. = bytes[at] {
+        let text = &SMALL_TEXTS[usize::from(tag - packed::SMALL)];
+        let place = sink.put(place, text, usize::from(text[3]));
+        return (at + 1, sink.byte(place, behind));
+    }
+    let place = write_other(&bytes[at..], sink, place);
+    (at + packed::size(&bytes[at..]), sink.byte(place, behind))
+}
+
+/// Writes the text of the value that begins here, which is neither a short string nor a small integer, nor a
+/// container with elements.
+#[inline(never)]
+fn write_other(bytes: &[u8], sink: &mut Sink<'_>, place: Place) -> Place {
     match bytes[0] {
-        tag @ packed::SHORT_STRING.. => {
-            let end = 1 + usize::from(tag - packed::SHORT_STRING);
-            write_escaped(bytes, 1..end, behind, out);
-            return end;
-        }
-        tag @ packed::SMALL.. => {
-            let text = &SMALL_TEXTS[usize::from(tag - packed::SMALL)];
-            plain::push(out, text, usize::from(text[3]));
-        }
-        NULL => plain::push(out, b"null", 4),
-        FALSE => plain::push(out, b"false", 5),
-        TRUE => plain::push(out, b"true", 4),
+        NULL => sink.put(place, b"null", 4),
+        FALSE => sink.put(place, b"false", 5),
+        TRUE => sink.put(place, b"true", 4),
+        ARRAY => sink.put(place, b"[]", 2),
+        OBJECT => sink.put(place, b"{}", 2),
+        packed::ESCAPED_8..=packed::ESCAPED_32 => write_escaped(packed::string(bytes), sink, place),
         _ => match packed::decimal(bytes) {
-            Some((integer, scale)) if scale <= PLAIN_SCALE_MAX => write_decimal(integer, scale, out),
+            Some((integer, scale)) if scale <= PLAIN_SCALE_MAX => write_decimal(integer, scale, sink, place),
             _ => match packed::number(bytes) {
-                Some(number) => write_number(number, out),
-                None => write_long(bytes, packed::string_range(bytes), out),
+                Some(number) => put_number(number, sink, place),
+                None => {
+                    let text = packed::string(bytes);
+                    let place = sink.text_between(place, b'"', (text, text.len()), [b'"', 0]);
+                    sink.back(place, 1)
+                }
             },
         },
     }
-    out.push(behind);
-    packed::size(bytes)
 }
 
 /// Writes a list between two brackets, item by item.
@@ -215,50 +231,50 @@ impl<'l> ListWriter<'l> {
 
 /// Appends a number: a double has a point or an exponent, and the shortest digits that read back as the same.
 pub fn write_number(number: Number, out: &mut Vec<u8>) {
-    match number {
-        Number::Integer(value) => {
-            let mut digits = [0; INTEGER_TEXT_MAX];
-            let len = format_i64(&mut digits, value).len();
-            plain::push(out, &digits, len);
-        }
-        Number::Unsigned(value) => write_u64(out, value),
-        Number::Double(value) => write_double(value, out),
-    }
+    let (mut sink, place) = Sink::new(out);
+    let place = put_number(number, &mut sink, place);
+    sink.finish(place);
+}
+
+/// The same.
+#[inline]
+fn put_number(number: Number, sink: &mut Sink<'_>, place: Place) -> Place {
+    let mut digits = [0; INTEGER_TEXT_MAX];
+    let len = match number {
+        Number::Integer(value) => format_i64(&mut digits, value).len(),
+        Number::Unsigned(value) => format_u64(&mut digits, value).len(),
+        Number::Double(value) => return write_double(value, sink, place),
+    };
+    sink.put(place, &digits, len)
 }
 
 /// With as many decimal places no number but zero is below [`PLAIN_MIN`].
 const PLAIN_SCALE_MAX: usize = 5;
 
-/// Appends the double `integer` / 10^`scale`: its shortest digits are those of the integer.
-fn write_decimal(integer: i64, scale: usize, out: &mut Vec<u8>) {
+/// Writes the double `integer` / 10^`scale`: its shortest digits are those of the integer.
+#[inline]
+fn write_decimal(integer: i64, scale: usize, sink: &mut Sink<'_>, mut place: Place) -> Place {
     let mut digits = [b'0'; INTEGER_TEXT_MAX];
     let len = format_i64(&mut digits, integer.wrapping_abs()).len();
     if integer < 0 {
-        out.push(b'-');
+        place = sink.byte(place, b'-');
     }
-    match len.checked_sub(scale) {
-        Some(whole @ 1..) => {
-            plain::push(out, &digits, whole);
-            out.push(b'.');
-            if scale == 0 {
-                out.push(b'0');
-            }
-            let mut decimals = [0; PLAIN_SCALE_MAX];
-            decimals[..scale].copy_from_slice(&digits[whole..len]);
-            plain::push(out, &decimals, scale);
-        }
-        _ => {
-            plain::push(out, b"0.0000", 2 + scale - len);
-            plain::push(out, &digits, len);
-        }
-    }
+    let Some(whole @ 1..) = len.checked_sub(scale) else {
+        let place = sink.put(place, b"0.0000", 2 + scale - len);
+        return sink.put(place, &digits, len);
+    };
+    place = sink.put(place, &digits, whole);
+    let mut decimals = [0; 2 + PLAIN_SCALE_MAX];
+    decimals[..2].copy_from_slice(b".0");
+    decimals[1..1 + scale].copy_from_slice(&digits[whole..len]);
+    sink.put(place, &decimals, 1 + scale.max(1))
 }
 
 /// The exponents of ten, of the first digit, whose doubles have no exponent: from 1e-5 up to 1e16.
 const PLAIN_MIN: f64 = 1e-5;
 const PLAIN_END: f64 = 1e16;
 
-fn write_double(value: f64, out: &mut Vec<u8>) {
+fn write_double(value: f64, sink: &mut Sink<'_>, mut place: Place) -> Place {
     let mut buffer = FloatText::new();
     let text = format_f64(&mut buffer, value);
     let magnitude = value.abs();
@@ -267,30 +283,25 @@ fn write_double(value: f64, out: &mut Vec<u8>) {
         let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
         let significant = digits.trim_end_matches('0');
         let (first, rest) = significant.split_at(1);
-        out.extend_from_slice(sign.as_bytes());
-        out.extend_from_slice(first.as_bytes());
+        place = sink.all(place, sign.as_bytes());
+        place = sink.all(place, first.as_bytes());
         if !rest.is_empty() {
-            out.push(b'.');
-            out.extend_from_slice(rest.as_bytes());
+            place = sink.byte(place, b'.');
+            place = sink.all(place, rest.as_bytes());
         }
-        out.extend_from_slice(b"e16");
-        return;
+        return sink.put(place, b"e16", 3);
     }
     if value == 0.0 || (PLAIN_MIN..PLAIN_END).contains(&magnitude) {
-        out.extend_from_slice(text.as_bytes());
-        if !text.contains('.') {
-            out.extend_from_slice(b".0");
-        }
-        return;
+        place = sink.all(place, text.as_bytes());
+        return if text.contains('.') { place } else { sink.put(place, b".0", 2) };
     }
     // The exponent has neither a plus nor leading zeros.
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    out.extend_from_slice(digits.as_bytes());
-    out.push(b'e');
+    place = sink.all(place, digits.as_bytes());
     let mut written = String::new();
-    let _infallible = write!(written, "{exponent}");
-    out.extend_from_slice(written.as_bytes());
+    let _infallible = write!(written, "e{exponent}");
+    sink.all(place, written.as_bytes())
 }
 
 /// For each byte what stands behind the backslash; 0 if nothing has to.
@@ -313,41 +324,27 @@ const ESCAPES: [u8; 256] = {
 
 /// Appends a string between quotes, with the escapes that JSON asks for.
 pub fn write_string(text: &[u8], out: &mut Vec<u8>) {
-    write_escaped(text, 0..text.len(), b'"', out);
-    out.pop();
+    let (mut sink, place) = Sink::new(out);
+    let place = write_escaped(text, &mut sink, place);
+    sink.finish(place);
 }
 
-/// The same for a part of what can be read, and `behind`.
-#[inline(always)]
-fn write_escaped(bytes: &[u8], text: Range<usize>, behind: u8, out: &mut Vec<u8>) {
-    if let Some(chunk) = bytes[text.start..].first_chunk::<{ plain::STEP }>()
-        && text.len() <= plain::look(chunk).plain
-    {
-        return plain::push_between(out, b'"', (chunk, text.len()), [b'"', behind]);
-    }
-    write_long(bytes, text, out);
-    out.push(behind);
-}
-
-#[inline(never)]
-fn write_long(bytes: &[u8], text: Range<usize>, out: &mut Vec<u8>) {
-    out.push(b'"');
-    let mut at = text.start;
+/// The same.
+fn write_escaped(text: &[u8], sink: &mut Sink<'_>, place: Place) -> Place {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut place = sink.byte(place, b'"');
+    let mut at = 0;
     loop {
-        (at, _) = plain::append(bytes, at, text.end, out);
-        if at == text.end {
-            break;
-        }
-        let byte = bytes[at];
-        match ESCAPES[usize::from(byte)] {
+        (at, place) = sink.plain(place, text, at, text.len());
+        let Some(&byte) = text.get(at) else { break };
+        place = match ESCAPES[usize::from(byte)] {
             b'u' => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
                 let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]]);
+                sink.put(place, &[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]], 6)
             }
-            letter => out.extend_from_slice(&[b'\\', letter]),
-        }
+            letter => sink.put(place, &[b'\\', letter], 2),
+        };
         at += 1;
     }
-    out.push(b'"');
+    sink.byte(place, b'"')
 }
