@@ -38,8 +38,14 @@ pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet
         Locks::All => engine.keyspace.all_shards(),
         Locks::Keys => {
             let mut shards = ShardSet::EMPTY;
+            let mut before = None;
             for position in find_keys(command.info, args).unwrap_or_default() {
-                shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(args.at(position.index))));
+                let key = args.at(position.index);
+                // TS.MADD has the same key again and again.
+                if before != Some(key) {
+                    shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+                }
+                before = Some(key);
             }
             if let Some(key) = linked_argument(command, args) {
                 shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));

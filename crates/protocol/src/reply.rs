@@ -211,6 +211,13 @@ impl Reply {
         }
     }
 
+    /// An integer, given as its text.
+    #[inline]
+    pub fn integer_text(&mut self, text: &[u8]) {
+        debug_assert!(mantissa_number::parse_i64(text).is_some());
+        self.line(b':', text);
+    }
+
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, data: &[u8]) {

@@ -242,16 +242,31 @@ impl Series {
 
     /// Adds a sample that is later than all.
     fn append(&mut self, sample: Sample) {
+        self.append_all(&[sample]);
+    }
+
+    /// Adds samples, each later than all before it.
+    pub fn append_all(&mut self, samples: &[Sample]) {
+        let Some(&last) = samples.last() else { return };
+        debug_assert!(samples.is_sorted_by(|before, after| before.time < after.time));
+        debug_assert!(self.last().is_none_or(|last| last.time < samples[0].time));
         let body = self.body();
-        if body.open.len() >= body.chunk_samples() {
-            body.seal();
-        }
+        let chunk_samples = body.chunk_samples();
         if body.open.capacity() == 0 {
             body.open.reserve_exact(OPEN_MIN);
         }
-        body.open.push(sample);
-        body.last = sample;
-        body.total += 1;
+        let mut rest = samples;
+        while !rest.is_empty() {
+            if body.open.len() >= chunk_samples {
+                body.seal();
+            }
+            let count = rest.len().min(chunk_samples.saturating_sub(body.open.len()).max(1));
+            let (now, later) = rest.split_at(count);
+            body.open.extend_from_slice(now);
+            rest = later;
+        }
+        body.last = last;
+        body.total += samples.len() as u64;
         body.trim();
     }
 

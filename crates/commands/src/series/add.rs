@@ -3,6 +3,7 @@
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 use mantissa_store::ValueType;
 use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
+use smallvec::SmallVec;
 
 use super::options::{Given, policy};
 use super::text::{number_of, value_of};
@@ -153,24 +154,34 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     let count = (args.len() - 1) / 3;
     reply.array(count);
-    let (mut done, mut differs, mut policies) = (Vec::with_capacity(count), false, false);
-    let mut start = 0;
+    let (mut done, mut differs, mut policies) = (Vec::new(), false, false);
+    let (logs, mut added_in_all, mut start) = (access.logs(), 0, 0);
     while start < count {
         let key = args.at(1 + 3 * start);
         // Samples of one series in a row are added together.
         let run = (start..count).take_while(|index| args.at(1 + 3 * index) == key).count();
         compaction::forget_lost(access, key);
-        let mut results = Vec::with_capacity(run);
-        add_run(access, args, start..start + run, &mut results);
-        let before = done.len();
-        for (index, (added, policy)) in (start..).zip(results) {
+        let appended = append_run(access, args, start..start + run, reply);
+        if logs {
+            let time = |at| mantissa_number::parse_i64(args.at(at + 1)).unwrap_or_default();
+            let places = (start..start + appended).map(|index| 1 + 3 * index);
+            done.extend(places.map(|at| (at, time(at).cast_unsigned(), None)));
+        }
+        (0..appended).for_each(|_| access.event(EventClass::MODULE, "ts.add", key));
+        let mut added = appended as u64;
+        let mut results = Vec::new();
+        add_run(access, args, start + appended..start + run, &mut results);
+        for (index, (outcome, policy)) in (start + appended..).zip(results) {
             let at = 1 + 3 * index;
-            match added {
+            match outcome {
                 Ok(Added::At(time)) => {
                     reply.integer(time.cast_signed());
                     policies |= policy.is_some();
                     differs |= args.at(at + 1) == b"*";
-                    done.push((at, time, policy));
+                    added += 1;
+                    if logs {
+                        done.push((at, time, policy));
+                    }
                 }
                 Ok(Added::Ignored(time)) => {
                     reply.integer(time.cast_signed());
@@ -183,20 +194,21 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
             }
             access.event(EventClass::MODULE, "ts.add", key);
         }
-        if done.len() > before {
-            access.changed_by(key, (done.len() - before) as u64);
+        if added > 0 {
+            access.changed_by(key, added);
             access.signal(key);
         }
+        added_in_all += added;
         start += run;
     }
-    if done.is_empty() {
+    if added_in_all == 0 {
         access.log_nothing();
-    } else if policies && access.logs() {
+    } else if policies && logs {
         for (at, time, policy) in done {
             let words = [b"TS.ADD", args.at(at), args.at(at + 1), args.at(at + 2)];
             log_added(access, OwnedArgs::from_slices(&words).as_args(), time, policy);
         }
-    } else if differs && access.logs() {
+    } else if differs && logs {
         let times: Vec<String> = done.iter().map(|(_, time, _)| time.to_string()).collect();
         let mut words = vec![args.at(0)];
         for (&(at, ..), time) in done.iter().zip(&times) {
@@ -207,12 +219,51 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     Ok(())
 }
 
+/// Samples that are appended together.
+const TOGETHER: usize = 64;
+
+/// Appends samples of a run among the arguments of TS.MADD as long as each is later than all before it, and
+/// replies their times. Returns how many these are: none where more has to be done than to append.
+fn append_run(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    run: std::ops::Range<usize>,
+    reply: &mut Reply,
+) -> usize {
+    let key = args.at(1 + 3 * run.start);
+    let Ok(series) = series_of(access, key, NOT_A_SERIES) else { return 0 };
+    if series.has_links() || series.options().ignore_time_ms > 0 {
+        return 0;
+    }
+    let mut last = series.last().map(|last| last.time);
+    let (mut appended, mut samples) = (0, SmallVec::<[Sample; TOGETHER]>::new());
+    for index in run {
+        let (text, value) = (args.at(2 + 3 * index), args.at(3 + 3 * index));
+        let time = mantissa_number::parse_i64(text).and_then(|time| u64::try_from(time).ok());
+        let (Some(time), Some(value)) = (time, number_of(value)) else { break };
+        if last.is_some_and(|last| time <= last) {
+            break;
+        }
+        last = Some(time);
+        if samples.len() == TOGETHER {
+            series.append_all(&samples);
+            samples.clear();
+        }
+        samples.push(Sample { time, value });
+        // An integer has one text.
+        reply.integer_text(text);
+        appended += 1;
+    }
+    series.append_all(&samples);
+    appended
+}
+
 /// What became of a sample, and the policy if that of settings may have decided.
 type AddedBy = (Outcome<Added>, Option<DuplicatePolicy>);
 
 /// Adds a run of samples of one series among the arguments of TS.MADD.
 fn add_run(access: &mut Access<'_>, args: Args<'_>, run: std::ops::Range<usize>, results: &mut Vec<AddedBy>) {
-    let key = args.at(1 + 3 * run.start);
+    let Some(key) = args.get(1 + 3 * run.start).filter(|_| !run.is_empty()) else { return };
     let sample_at = |index: usize| sample_of(access, args.at(2 + 3 * index), args.at(3 + 3 * index));
     let samples: Vec<Outcome<Sample>> = run.map(sample_at).collect();
     let settings = settings(access);
