@@ -111,13 +111,16 @@ fn apply(
     }
 }
 
+/// A document of no more parts is freed at once: handing it to another thread costs more.
+const FREED_PARTS_MAX: usize = 64;
+
 /// Makes a key a document, or puts it in the place of the one that the key has. An expiry stays.
 fn put_or_replace(access: &mut Access<'_>, key: &[u8], document: Json) -> Outcome {
     let Some(present) = change(access, key)? else {
         return access.put(key, Value::Json(document), None);
     };
     let before = std::mem::replace(present, document);
-    if before.free_effort() > 1 {
+    if before.free_effort() > FREED_PARTS_MAX {
         access.free_later(Value::Json(before));
     }
     access.overwritten(key, Kind::Json, Kind::Json);
