@@ -66,7 +66,7 @@ pub fn facts() -> FileFacts {
 pub enum Pace {
     /// All of them, for a save that a client waits for.
     Hasty,
-    /// Half of them, at low priority. The calling thread keeps that priority.
+    /// Half of them, at low priority.
     Steady,
     /// Half of them, at the priority of all other threads: for replicas that are sent nothing else before
     /// they have the dump, since the log keeps for them what is written meanwhile.
@@ -276,6 +276,7 @@ fn run<'j, 'a>(
     job.failed.store(begun.is_err(), Ordering::Relaxed);
     let is_simulated = simulation::is_active();
     let savers = if is_simulated { 1 } else { pace.savers().min(job.keyspace.shard_count()) };
+    let is_background = pace == Pace::Steady && !is_simulated;
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
         let start = |work: fn(Saver<'j, 'a>)| {
@@ -284,18 +285,21 @@ fn run<'j, 'a>(
             std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
         };
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
+        let work = if is_background { Saver::run_at_low_priority } else { Saver::run };
         let mut others = Vec::new();
-        if pace == Pace::Steady && !is_simulated {
+        if is_background {
             others.push(start(|saver| saver.relieve(pile_bytes())));
-            // From here on, for this thread and those that it starts.
-            mantissa_sys::scheduling::lower_priority();
         }
+        others.extend((1..savers).map(|_| start(work)));
+        // This thread's priority could not be raised again for what its caller does next.
+        let first = if is_background { start(work) } else { None };
         let mut complete = true;
-        others.extend((1..savers).map(|_| start(Saver::run)));
-        let own = std::panic::AssertUnwindSafe(|| Saver::new(job, sender.clone()).run());
-        complete &= std::panic::catch_unwind(own).is_ok();
+        if first.is_none() {
+            let own = std::panic::AssertUnwindSafe(|| Saver::new(job, sender.clone()).run());
+            complete = std::panic::catch_unwind(own).is_ok();
+        }
         drop(sender);
-        for other in others.into_iter().flatten() {
+        for other in others.into_iter().chain([first]).flatten() {
             complete &= other.join().is_ok();
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));

@@ -67,6 +67,12 @@ impl<'j, 'a> Saver<'j, 'a> {
         self.finish();
     }
 
+    /// Like [`Saver::run`], in a thread of its own, which keeps the low priority.
+    pub fn run_at_low_priority(self) {
+        mantissa_sys::scheduling::lower_priority();
+        self.run();
+    }
+
     /// Takes images that writers have handed over whenever enough bytes of them wait, until no more will
     /// come.
     pub fn relieve(mut self, pile_bytes: usize) {

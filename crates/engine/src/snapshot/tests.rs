@@ -68,3 +68,25 @@ fn a_saver_that_panics_fails_the_save_and_spoils_nothing() {
         assert_eq!(encoded.into_inner() as u64, KEYS, "{pace:?}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_steady_save_lowers_the_priority_of_its_savers_alone() {
+    // The number behind a name in parentheses, which may have spaces: the 17th is the nice value.
+    let nice = || {
+        let text = std::fs::read_to_string("/proc/thread-self/stat").expect("there is /proc");
+        let (_, numbers) = text.rsplit_once(')').expect("there is a name");
+        numbers.split_whitespace().nth(16).and_then(|number| number.parse::<i32>().ok()).expect("a number")
+    };
+    let (keyspace, before) = (keyspace(), nice());
+    let among_savers = Mutex::new(Vec::new());
+    let looks = |_| {
+        among_savers.lock().push(nice());
+        KeyUsage { idle_s: None, frequency: Some(1) }
+    };
+    let mut file = MemoryStorage::new().create("dump.rdb".as_ref()).expect("there is room");
+    let (keys, outcome) = snapshot(&keyspace, &mut *file, Pace::Steady, &looks);
+    assert!(outcome.is_ok() && keys == KEYS);
+    assert!(before >= 10 || among_savers.lock().iter().all(|seen| *seen > before));
+    assert_eq!(nice(), before);
+}
