@@ -255,7 +255,7 @@ impl Opening {
             engine.wait_for_threads();
             return Err(EmbeddedError(error));
         }
-        engine.persistence.loading.store(true, Ordering::Release);
+        aof::begin_loading(&engine);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);
             return Err(EmbeddedError(error));

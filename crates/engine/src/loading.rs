@@ -59,7 +59,6 @@ pub fn load_file(
     let clock_of =
         |usage: KeyUsage| mantissa_commands::restored_clock(kept, usage.idle_s, usage.frequency, now_ms);
     let loading = &engine.persistence.load;
-    loading.expect(file.length().unwrap_or(0));
     let shown = Mutex::new(clock::now());
     let codes = Mutex::new(Vec::new());
     let skipping = Skipping::new(active.config.hide_user_data_from_log);

@@ -28,11 +28,15 @@ pub fn dump_path(active: &ActiveConfig) -> PathBuf {
     Path::new(&active.config.dir).join(&active.config.dbfilename)
 }
 
+/// The length of the dump file; 0 if there is none.
+pub fn dump_bytes(engine: &Engine) -> u64 {
+    engine.storage.length_of(&dump_path(&engine.active_config()))
+}
+
 /// Sets the times of the start. To be called once, before anything is loaded.
 pub fn begin(engine: &Engine) {
     engine.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     engine.persistence.last_duration_s.store(-1, Ordering::Relaxed);
-    engine.persistence.load.begin();
 }
 
 /// Why the dump file must not be overwritten, if it was loaded in part and nobody has allowed it.

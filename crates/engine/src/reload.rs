@@ -160,10 +160,11 @@ impl<'e> LoadGuard<'e> {
     /// Refuses the commands of others if the files are large.
     fn begin(engine: &'e Engine, bytes: u64) -> Self {
         let interval_bytes = engine.active_config().config.loading_process_events_interval_bytes;
-        engine.persistence.load.begin();
         if bytes >= u64::from(interval_bytes) {
             engine.persistence.reloading.store(true, Ordering::Relaxed);
-            engine.persistence.loading.store(true, Ordering::Release);
+            engine.persistence.begin_loading(bytes);
+        } else {
+            engine.persistence.load.begin(bytes);
         }
         LoadGuard(engine)
     }

@@ -129,7 +129,10 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     mantissa_engine::tier::start(&engine)?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     engine.acl.load_at_start(engine.registry, &engine.active_config().config, &*engine.storage)?;
-    engine.persistence.loading.store(true, Ordering::Release);
+    match successor {
+        None => aof::begin_loading(&engine),
+        Some(_) => engine.persistence.begin_loading(0),
+    }
     let listeners = match successor {
         None => listen(&engine, &network)?,
         Some(_) => Vec::new(),

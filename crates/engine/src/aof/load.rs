@@ -74,8 +74,19 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<Opti
     Ok(Some(Loaded { replication: position.facts() }))
 }
 
-/// Takes over an append-only file as Redis wrote it before version 7.
-fn adopt_old_file(storage: &dyn Storage, active: &ActiveConfig, files: &mut Files) -> Result<(), String> {
+/// The bytes of all files that [`load`] would load; `None` if there are none, or they can not be told.
+pub fn byte_count(engine: &Engine) -> Option<u64> {
+    let (active, storage) = (engine.active_config(), &*engine.storage);
+    let files = Files::find(storage, &active.config).ok()?;
+    if let Some(old) = old_file(storage, &active, &files) {
+        return Some(storage.length_of(&old));
+    }
+    let lengths = files.manifest.files().map(|file| storage.length_of(&files.path(&file.name)));
+    lengths.reduce(|sum, length| sum + length)
+}
+
+/// An append-only file as Redis wrote it before version 7, if it is to be taken over.
+fn old_file(storage: &dyn Storage, active: &ActiveConfig, files: &Files) -> Option<PathBuf> {
     let old = Path::new(&active.config.dir).join(&files.name);
     let is_known = |files: &Files| match (&files.manifest.base, files.manifest.increments.is_empty()) {
         (None, is_empty) => !is_empty,
@@ -84,9 +95,12 @@ fn adopt_old_file(storage: &dyn Storage, active: &ActiveConfig, files: &mut File
             base.name != files.name || !is_empty || is_moved()
         }
     };
-    if !storage.is_file(&old) || is_known(files) {
-        return Ok(());
-    }
+    (storage.is_file(&old) && !is_known(files)).then_some(old)
+}
+
+/// Takes over such a file, if there is one.
+fn adopt_old_file(storage: &dyn Storage, active: &ActiveConfig, files: &mut Files) -> Result<(), String> {
+    let Some(old) = old_file(storage, active, files) else { return Ok(()) };
     let failed = |error: io::Error| format!("The AOF file {} can not be moved: {error}", old.display());
     storage.create_directory(&files.directory).map_err(failed)?;
     files.manifest = Manifest::of_old_file(files.name.clone());
@@ -125,7 +139,6 @@ fn load_file(
     if start == total {
         return Ok(());
     }
-    engine.persistence.load.expect(total - start);
     file.go_to(start).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(engine, access, path.to_owned());

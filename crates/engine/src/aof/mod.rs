@@ -51,6 +51,13 @@ pub fn append_unfinished(context: &mut Context) {
     }
 }
 
+/// Has commands be refused until [`start`] has loaded what there is. To be called before anybody is served.
+pub fn begin_loading(engine: &Engine) {
+    let config = &engine.active_config().config;
+    let logged = if config.appendonly { load::byte_count(engine) } else { None };
+    engine.persistence.begin_loading(logged.unwrap_or_else(|| persistence::dump_bytes(engine)));
+}
+
 /// Loads what there is, and begins to log if that is configured. Nobody is served yet. A dump is read where
 /// there is no append-only file, so that switching it on in the configuration loses nothing.
 pub fn start(engine: &Engine) -> Result<(), String> {

@@ -69,11 +69,10 @@ pub fn install(
     let config = &engine.active_config().config;
     let is_aside = config.repl_diskless_load == DisklessLoad::Swapdb || is_empty(&engine.keyspace);
     let outcome = if is_aside {
-        engine.persistence.load.begin();
         let total = engine.replication.link.dump_bytes.load(Ordering::Relaxed);
-        engine.persistence.load.expect(u64::try_from(total).unwrap_or(0));
+        engine.persistence.load.begin(u64::try_from(total).unwrap_or(0));
         let swaps = config.repl_diskless_load == DisklessLoad::Swapdb;
-        engine.persistence.loading_aside.store(swaps, Ordering::Relaxed);
+        engine.persistence.loading_aside.store(swaps, Ordering::Release);
         let outcome = work.load_aside(&position);
         engine.persistence.loading_aside.store(false, Ordering::Relaxed);
         outcome
@@ -182,10 +181,10 @@ impl Work<'_> {
         let engine = self.engine;
         let database = stream_database(engine, path)?;
         let _no_snapshot = self.wait_for_snapshots()?;
-        engine.persistence.load.begin();
+        let bytes = engine.storage.length_of(path);
         let mut old = None;
         self.with_all_shards(false, |access| {
-            engine.persistence.loading.store(true, Ordering::Release);
+            engine.persistence.begin_loading(bytes);
             access.take_all();
             old = access.take_databases();
             follow(engine, &(random_id(), 0));

@@ -13,16 +13,11 @@ pub struct LoadProgress {
 }
 
 impl LoadProgress {
-    /// Begins anew.
-    pub fn begin(&self) {
+    /// Begins anew, with the bytes to load; 0 where they are not known.
+    pub fn begin(&self, total_bytes: u64) {
         self.began_ms.store(unix_ms(), Ordering::Relaxed);
-        self.total_bytes.store(0, Ordering::Relaxed);
+        self.total_bytes.store(total_bytes, Ordering::Relaxed);
         self.loaded_bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// Adds to the bytes to load.
-    pub fn expect(&self, bytes: u64) {
-        self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Adds to the bytes that have been loaded.

@@ -146,6 +146,14 @@ pub struct Persistence {
     pub ends_saved: AtomicBool,
 }
 
+impl Persistence {
+    /// Has commands be refused while so many bytes are loaded. Who sees `loading` sees the number as well.
+    pub fn begin_loading(&self, total_bytes: u64) {
+        self.load.begin(total_bytes);
+        self.loading.store(true, Ordering::Release);
+    }
+}
+
 /// Files that were loaded without their data of modules.
 #[derive(Default)]
 pub struct Partial {

@@ -98,10 +98,12 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     let saving = persistence.saving.load(Ordering::Relaxed);
     let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
     let failed = persistence.last_save_failed.load(Ordering::Relaxed);
-    lines.add("loading", u8::from(persistence.loading.load(Ordering::Relaxed)));
+    let is_loading = persistence.loading.load(Ordering::Acquire);
+    let is_loading_aside = persistence.loading_aside.load(Ordering::Acquire);
+    lines.add("loading", u8::from(is_loading));
     let progress = &persistence.progress;
     let (processed, total) = (progress.keys_processed(), progress.keys_total());
-    lines.add("async_loading", u8::from(persistence.loading_aside.load(Ordering::Relaxed)));
+    lines.add("async_loading", u8::from(is_loading_aside));
     lines.add("current_cow_peak", progress.copied_peak_bytes());
     lines.add("current_cow_size", progress.copied_bytes());
     lines.add("current_cow_size_age", 0);
@@ -120,8 +122,7 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
     super::append_only::append_only(lines, source);
     super::archive::archive(lines, source);
-    let persistence = &source.engine.persistence;
-    if persistence.loading.load(Ordering::Relaxed) || persistence.loading_aside.load(Ordering::Relaxed) {
+    if is_loading || is_loading_aside {
         let load = &persistence.load;
         lines.add("loading_start_time", load.began_s());
         lines.add("loading_total_bytes", load.total_bytes());
