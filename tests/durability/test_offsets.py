@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from durability.test_aof import FOLDER, OURS_ONLY, digest, increment, logged_server, run_commands
+from durability.test_aof import FOLDER, OURS_ONLY, digest, increment, logged_server, run_commands, words_of
 from support.servers import oracle_path
 from support.waiting import eventually, until_written
 
@@ -211,6 +211,77 @@ def test_a_replica_asks_for_what_follows(start_server, policy, crash):
         connection.call("SELECT", 5)
         assert connection.call("GET", "k") == b"vw"
     primary.close()
+
+
+def commands_of(server):
+    return [words for words in words_of(increment(server)) if isinstance(words, list)]
+
+
+def test_what_a_primary_says_beside_changes(start_server):
+    """A replica's file has all bytes of the stream, redis-server's the changes alone. Both load what it has."""
+    options = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 1}
+    primary = start_server("oracle", options=options)
+    follows = {"replicaof": f"127.0.0.1 {primary.port}", "appendfsync": "everysec"}
+    ours, theirs = (logged_server(start_server, kind, **follows) for kind in ("subject", "oracle"))
+
+    def is_in_step():
+        states = [info(server) for server in (primary, ours, theirs)]
+        is_up = all(state.get("master_link_status", "up") == "up" for state in states)
+        return is_up and len({state["master_repl_offset"] for state in states}) == 1
+
+    said = {b"PING", b"REPLCONF", b"PUBLISH", b"SPUBLISH"}
+    with primary.connect() as connection, ours.connect() as replica, ours.connect() as listener:
+        eventually(is_in_step, "they are not in step")
+        for server in (ours, theirs):
+            with server.connect() as other:
+                until_written(other)
+        listener.call("SUBSCRIBE", "news")
+        run_commands(connection)
+        assert connection.call("PUBLISH", "news", "once") == 0
+        connection.call("SPUBLISH", "shard", "message")
+        connection.call("EVAL", "redis.call('SET', KEYS[1], 1) redis.call('PUBLISH', 'news', 'script')", 1, "scripted")
+        assert connection.call("WAIT", 2, 0) == 2
+        # redis-server writes PING in small letters.
+        has = lambda word: b"\r\n%s\r\n" % word in increment(ours).read_bytes().upper()
+        eventually(lambda: all(map(has, said)), "what is said does not come")
+        connection.call("SET", "last", "marked")
+        for server in (ours, theirs):
+            until_in_file(server, b"marked")
+        replica.call("REPLICAOF", "NO", "ONE")
+        until_in_file(ours, info(ours)["master_replid"].encode())
+        found, rival = commands_of(ours), commands_of(theirs)
+        assert said <= {words[0].upper() for words in found}
+        assert not said & {words[0].upper() for words in rival}
+        aside = said | {b"MULTI", b"EXEC", b"SELECT"}
+        changes = lambda commands: [words for words in commands if words[0].upper() not in aside]
+        assert changes(found) == changes(rival)
+        # Where the file says that the stream stands, and what follows, is the offset. A SELECT may precede it that is
+        # only in the file.
+        text = increment(ours).read_bytes()
+        (first, database), *_, (last, _) = re.findall(rb"#REPL:[0-9a-f]{40} (\d+) (-?\d+)\r\n", text)
+        stream = re.sub(rb"#REPL:[^\n]*\n", b"", text).removeprefix(request(b"SELECT", database))
+        assert int(first) + len(stream) == int(last) == int(info(ours)["master_repl_offset"])
+        before = digest(replica)
+        messages = [listener.read().plain() for _ in range(2)]
+        assert [message[2] for message in messages] == [b"once", b"script"]
+        replica.call("DEBUG", "LOADAOF")
+        assert digest(replica) == before
+        replica.call("PUBLISH", "news", "new")
+        assert listener.read().plain()[2] == b"new", "what was said is not said again"
+    ours.kill()
+    checked = subprocess.run(
+        ["redis-check-aof", increment(ours).parent / "appendonly.aof.manifest"],
+        executable=oracle_path(),
+        capture_output=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+    loader = start_server("oracle")
+    loader.terminate()
+    shutil.copytree(ours.directory / FOLDER, loader.directory / FOLDER)
+    loader.options["appendonly"] = "yes"
+    loader.start()
+    with loader.connect() as connection:
+        assert digest(connection) == before
 
 
 @WAYS
