@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.replication import RawReplica
+from support.replication import Proxy, RawReplica
+from support.resp import encode
 from support.waiting import eventually
 from upgrade.test_upgrade import Load
 
@@ -54,6 +55,69 @@ def test_a_replica_stays_connected_under_load(start_upgradable, start_server, ki
     with server.server.connect() as client:
         client.call("SET", "after", "1")
         assert client.call("WAIT", "1", "10000") == 1
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_a_replica_that_was_away_goes_on(start_upgradable, start_server, kind):
+    server, replica = start_upgradable(options=QUICK), start_server(kind)
+    with server.server.connect() as client, Proxy(server.server.port) as proxy:
+        client.call("SET", "before", "x" * 100_000)
+        follow(replica, proxy)
+        await_same(server.server, replica)
+        proxy.refuse()
+        for number in range(3):
+            # It is away in the time of three processes, each of which begins with a new log.
+            client.call("SET", f"away:{number}", "x" * 1000)
+            client.call("INCR", "count")
+            first = info(server.server, "repl_backlog_first_byte_offset")
+            server.upgrade()
+            assert info(server.server, "repl_backlog_first_byte_offset") == first
+        client.call("INCR", "count")
+        proxy.refuse(False)
+        eventually(lambda: info(replica, "master_link_status") == "up", "the link does not come up again")
+        await_same(server.server, replica)
+        with replica.connect() as other:
+            assert other.call("GET", "count") == b"4"
+    assert info(server.server, "sync_full", "stats") == "0", "it has gone on by a partial resynchronization"
+    assert info(server.server, "sync_partial_ok", "stats") == "1"
+
+
+def test_what_goes_over_of_the_backlog_is_the_history_byte_for_byte(start_upgradable):
+    server = start_upgradable(options=QUICK | {"repl-backlog-size": "1mb"})
+    with server.server.connect() as client:
+        with RawReplica(server.server) as raw:
+            raw.handshake()
+            assert raw.psync()[0] == "+FULLRESYNC"
+            raw.payload()
+            # An acknowledgement before the primary knows of the end of its dump does not count.
+            eventually(lambda: "state=online" in (info(server.server, "slave0") or ""), "not online")
+            raw.acknowledge()
+            start, stream, words = raw.offset, b"", []
+            client.call("SET", "key:0", "x" * 300_000)
+            for number in range(1, 300):
+                client.call("SET", f"key:{number}", "y" * (number * 3))
+            while words[1:2] != [b"key:299"]:
+                words = raw.next()
+                stream += encode(words)
+            end = raw.offset
+            assert end - start == len(stream)
+        server.upgrade()
+        client.call("SET", "last", "1")
+        history = info(server.server, "master_replid")
+        for offset in (start, start + 40, start + 300_100, end - 1, end):
+            with RawReplica(server.server) as raw:
+                raw.handshake()
+                assert raw.psync(history, offset + 1)[0] == "+CONTINUE"
+                wanted = stream[offset - start :]
+                assert raw.take(len(wanted)) == wanted
+                raw.offset = end
+                assert raw.until(b"SET")[-1] == [b"SET", b"last", b"1"]
+        # What the log has by itself by then is not kept twice.
+        client.call("SET", "much", "z" * 2_000_000)
+        eventually(lambda: int(info(server.server, "repl_backlog_first_byte_offset")) > end, "it is kept on")
+        with RawReplica(server.server) as raw:
+            raw.handshake()
+            assert raw.psync(history, start + 1)[0] == "+FULLRESYNC"
 
 
 def test_a_replica_in_a_chain_is_upgraded(start_upgradable, start_server):

@@ -24,8 +24,19 @@ pub const ENVIRONMENT: &str = "MANTISSA_HANDOVER";
 /// What a process that takes over says of itself: it takes clients over HTTP and WebSocket.
 const TAKES_WEB: &[u8] = b"web";
 
+/// What it says with the number of bytes of the history before its log.
+const LOG_BEGINS: &[u8] = b"log-begins";
+
+/// The kind of the messages with what the backlog has before that: each has the number of bytes before it, and
+/// bytes.
+const BACKLOG: &[u8] = b"backlog";
+
 /// Stands for the address of the process that is taken over from.
 pub const PREDECESSOR: &str = "(predecessor)";
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
 
 /// Waits until workers have these sessions, which were given up before: until then messages for them reach
 /// nobody, so no worker may run requests.

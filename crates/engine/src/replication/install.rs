@@ -289,7 +289,7 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     replication.align(end, *offset);
     *replication.own_expiries.lock() = OwnExpiries::default();
     if let Some(kept) = &mut *replication.kept.lock() {
-        kept.first = end;
+        (kept.first, kept.former) = (end, None);
     }
     // What this server's own replicas have been sent does not lead to these data.
     let replicas = replication.replicas.lock().clone();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_config::Config;
-use mantissa_persist::log::{Lsn, Start};
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::Reply;
 use mantissa_store::ShardSet;
 use mantissa_sys::clock::unix_ms;
@@ -146,21 +146,15 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
         }
         return false;
     }
-    let lsn = replication.lsn_of((offset as u64).wrapping_sub(1));
     let config = &engine.active_config().config;
-    let kept = replication.kept.lock();
-    let is_kept = kept.as_ref().is_some_and(|kept| lsn >= kept.backlog.first().max(kept.first));
-    let reader = match is_kept {
-        true => engine.log.register(start_at(lsn), log_bytes_max(config), None).ok(),
-        false => None,
-    };
-    drop(kept);
-    let Some(reader) = reader else {
+    let had = u64::try_from(offset.saturating_sub(1)).ok();
+    let kept = had.and_then(|had| backlog::read_from(engine, had, log_bytes_max(config)));
+    let Some((pieces, reader)) = kept else {
         notice!(
             "Unable to partial resync with replica {name} for lack of backlog (Replica request was: \
              {offset})."
         );
-        if lsn > engine.log.end() {
+        if had.is_some_and(|had| had > self::offset(engine)) {
             warning!(
                 "Warning: replica {name} tried to PSYNC with an offset that is greater than the master \
                  replication offset."
@@ -171,7 +165,7 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     notice!(
         "Partial resynchronization request from {name} accepted. Sending {} bytes of backlog starting from \
          offset {offset}.",
-        reader.behind()
+        pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + reader.behind()
     );
     let answer = match replica.takes_other_history.load(Ordering::Relaxed) {
         true => format!("+CONTINUE {}\r\n", history.id),
@@ -180,6 +174,7 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     {
         let mut outgoing = replica.outgoing.lock();
         outgoing.push(Piece::Bare(Arc::new(answer.into_bytes())));
+        pieces.into_iter().for_each(|piece| outgoing.push(Piece::Bare(piece)));
         outgoing.dump_ended = true;
         outgoing.reader = Some(reader);
     }
@@ -192,10 +187,6 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
 /// Whether a history that ends before the byte `end` has the byte `offset`, or ends there.
 fn reaches(end: u64, offset: i64) -> bool {
     offset <= end as i64 || simulation::has_fault(Fault::LongSecondHistory)
-}
-
-fn start_at(lsn: Lsn) -> Start {
-    if simulation::has_fault(Fault::SkippedBacklog) { Start::Here } else { Start::At(lsn) }
 }
 
 /// Has a replica be sent a dump.
@@ -263,6 +254,7 @@ pub fn tick(context: &mut Context) {
     let active = Arc::clone(&context.active);
     let config = &active.config;
     backlog::expire(engine, config.repl_backlog_ttl, now_ms);
+    backlog::trim_former(engine, config.repl_backlog_size);
     let replicas = engine.replication.replicas.lock().clone();
     if replicas.is_empty() {
         return;

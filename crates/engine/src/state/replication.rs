@@ -54,6 +54,61 @@ pub struct Kept {
     pub backlog: Backlog,
     /// The first LSN that belongs to the present history.
     pub first: Lsn,
+    /// What comes before `first` in that history, from the process that this one has taken over from. Of use
+    /// as long as the log has `first`.
+    pub former: Option<Former>,
+}
+
+/// A part of a history that is not in this process's log.
+#[derive(Default)]
+pub struct Former {
+    /// The offset of its first byte, minus 1: the bytes of the history before it.
+    pub offset: u64,
+    /// Its bytes, in pieces.
+    pub pieces: VecDeque<Arc<Vec<u8>>>,
+    /// Their number.
+    pub bytes: u64,
+}
+
+impl Former {
+    /// Adds a piece behind `offset` bytes of the history. What does not reach up to that is dropped.
+    pub fn push(&mut self, offset: u64, piece: Vec<u8>) {
+        if offset != self.end() {
+            *self = Former { offset, ..Former::default() };
+        }
+        self.bytes += piece.len() as u64;
+        self.pieces.push_back(Arc::new(piece));
+    }
+
+    /// The number of bytes of the history up to its end.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+
+    /// Drops pieces from the front, as long as `bytes` bytes are left.
+    pub fn trim(&mut self, bytes: u64) {
+        while let Some(first) = self.pieces.front()
+            && self.bytes - first.len() as u64 >= bytes
+        {
+            self.bytes -= first.len() as u64;
+            self.offset += first.len() as u64;
+            self.pieces.pop_front();
+        }
+    }
+
+    /// What follows `offset` bytes of the history; `None` if it begins later or has ended before.
+    pub fn from(&self, offset: u64) -> Option<Vec<Arc<Vec<u8>>>> {
+        let mut skipped = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            match skipped.checked_sub(piece.len()) {
+                Some(left) => skipped = left,
+                None if skipped == 0 => pieces.push(Arc::clone(piece)),
+                None => pieces.push(Arc::new(piece[std::mem::take(&mut skipped)..].to_vec())),
+            }
+        }
+        (skipped == 0).then_some(pieces)
+    }
 }
 
 /// The state of replication.

@@ -3,7 +3,8 @@
 //! ```text
 //! here                                     the successor
 //! begin: configuration          ->         makes an engine, follows this server as a replica
-//!                               <-         synced, and what it takes beside clients over RESP
+//!                               <-         synced, what it takes beside clients over RESP, where its log begins
+//! backlog ...                   ->         keeps it: what comes before its log, for replicas that come back
 //! catch-up: the log's end       ->         applies the stream to that end at least
 //!                               <-         caught-up, and again until that takes no time
 //! (workers stop running requests)
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_engine::replication::{passing, role};
+use mantissa_engine::replication::{backlog, passing, role};
 use mantissa_engine::state::failover::FailoverState;
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, notice, verbose, warning};
@@ -40,7 +41,7 @@ use mantissa_protocol::OwnedArgs;
 use mantissa_sys::{descriptors, process};
 
 use super::channel::Channel;
-use super::{ENVIRONMENT, TAKES_WEB, await_placed, client};
+use super::{BACKLOG, ENVIRONMENT, LOG_BEGINS, TAKES_WEB, await_placed, client, number};
 use crate::freeze::Freeze;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -180,6 +181,7 @@ impl<'a> Predecessor<'a> {
         self.begin()?;
         let synced = self.await_message(b"synced", Duration::MAX)?;
         let takes_web = synced.as_args().iter().any(|word| word == TAKES_WEB);
+        self.send_backlog(&synced)?;
         self.await_savers();
         self.await_nearness()?;
         let background = self.engine.background_turn.lock();
@@ -231,6 +233,17 @@ impl<'a> Predecessor<'a> {
                 return Err(format!("the successor takes too long: {}", String::from_utf8_lossy(kind)));
             }
         }
+    }
+
+    /// Sends what the backlog has from before the successor's log. Clients are served meanwhile.
+    fn send_backlog(&self, synced: &OwnedArgs) -> Result<(), String> {
+        let synced = synced.as_args();
+        let names = (1..synced.len()).find(|&at| synced.at(at) == LOG_BEGINS);
+        let end = names.and_then(|at| number(synced.get(at + 1)?));
+        let Some(end) = end.filter(|_| self.keeps_backlog) else { return Ok(()) };
+        backlog::pass_on(self.engine, end, |offset, bytes| {
+            self.send(&[BACKLOG, offset.to_string().as_bytes(), bytes], None)
+        })
     }
 
     /// Awaits a save that is under way, which would be lost, and for some time dumps for other replicas.

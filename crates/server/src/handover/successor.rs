@@ -11,7 +11,7 @@ use mantissa_engine::config::Config;
 use mantissa_engine::context::Context;
 use mantissa_engine::replication::{backlog, primary, role};
 use mantissa_engine::session::SharedSession;
-use mantissa_engine::state::replication::Address;
+use mantissa_engine::state::replication::{Address, Former};
 use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
 use mantissa_net::{Listener, LocalAddress};
 use mantissa_persist::log::{Reader, Start};
@@ -20,7 +20,7 @@ use mantissa_sys::descriptors;
 
 use super::channel::Channel;
 use super::client::{self, Arrival};
-use super::{ENVIRONMENT, PREDECESSOR, TAKES_WEB, await_placed};
+use super::{BACKLOG, ENVIRONMENT, LOG_BEGINS, PREDECESSOR, TAKES_WEB, await_placed, number};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
@@ -40,6 +40,8 @@ pub struct Successor {
     clients: Vec<Arrival>,
     listeners: Vec<(Service, Listener)>,
     state: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What the predecessor's backlog had from before this process's log.
+    former: Former,
     /// Keeps the log from the hand-over on, for replicas that come late.
     held: Option<Reader>,
 }
@@ -63,7 +65,8 @@ pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
     first.appendonly = false;
     let (clients, listeners, state) = (Vec::new(), Vec::new(), Vec::new());
     let stream = Some(stream);
-    Ok(Some((Successor { channel, stream, config, clients, listeners, state, held: None }, first)))
+    let (former, held) = (Former::default(), None);
+    Ok(Some((Successor { channel, stream, config, clients, listeners, state, former, held }, first)))
 }
 
 fn configuration(message: &OwnedArgs) -> Result<Config, String> {
@@ -106,7 +109,8 @@ impl Successor {
         network.post_all(|| Message::Freeze(Arc::clone(&freeze)));
         *network.predecessor.lock() = self.stream.take();
         self.follow(engine)?;
-        self.send(&[b"synced", TAKES_WEB])?;
+        let begins = backlog::log_offset(engine).unwrap_or(0).to_string();
+        self.send(&[b"synced", TAKES_WEB, LOG_BEGINS, begins.as_bytes()])?;
         loop {
             let message = self.channel.receive(Duration::MAX.min(Duration::from_secs(3600)));
             let message = message.map_err(|error| format!("the predecessor is gone: {error}"))?;
@@ -116,6 +120,10 @@ impl Successor {
                     let end = number(words.at(1)).ok_or("the end is no offset")?;
                     await_end(engine, end)?;
                     self.send(&[b"caught-up"])?;
+                }
+                BACKLOG => {
+                    let offset = number(words.at(1)).ok_or("a part of the backlog has no offset")?;
+                    self.former.push(offset, words.at(2).to_vec());
                 }
                 b"state" => self.state.push((words.at(1).to_vec(), words.at(2).to_vec())),
                 b"listener" => {
@@ -211,6 +219,7 @@ impl Successor {
         if keeps_backlog || engine.replication.is_replica() {
             let bytes_max = primary::log_bytes_max(&self.config);
             self.held = engine.log.register(Start::Here, bytes_max, None).ok();
+            backlog::adopt(engine, std::mem::take(&mut self.former));
             backlog::note_idle(engine);
         } else {
             backlog::end(engine, &engine.keyspace.lock(engine.keyspace.all_shards()));
@@ -268,10 +277,6 @@ fn place(
             None
         }
     }
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// What the client gets that has asked for the upgrade.
