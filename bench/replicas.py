@@ -2,30 +2,38 @@
 """Replication side by side: a pair of this server and a pair of redis-server, primary and replica.
 
     bench/replicas.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--megabytes N]
-                         [--only cost|sync]
+                         [--only cost|sync] [--rate N]
 
 cost: processor time of the primary for a pipelined SET of 128 bytes with no replica, one and two; that of a
 replica for a SET that it applies; and how long after the last reply the replica has applied everything.
 
-sync: a replica is attached to a primary with so many megabytes, without writes and under half of the rate of
-pipelined SETs that the primary reached alone: seconds until the link is up and the offsets are the same, the
-primary's memory beside the data meanwhile (its highest resident bytes), and the latency of SET on one more
-connection.
+sync: a replica is attached to a primary with so many megabytes, without writes and under a load of pipelined
+SETs of 1000 bytes to the keys that are there, --rate a second. By default that is half of what redis-server takes
+from one such connection, the same for both pairs. The figures: seconds until the link is up, processor time of the
+primary and of its children, the most memory that it takes beside the data, and the latency of SET on one more
+connection between the request for the synchronisation and its end. Neither primary gives up a replica for what
+waits for it: `client-output-buffer-limit replica` is unlimited. Memory is the growth of the highest resident bytes,
+and where the primary forks what its child says that was copied: nothing looks at the pages meanwhile, which would
+take time of the processors and delay the primary.
 
-Figures are medians of rounds that alternate between the pairs. Needs redis-benchmark.
+Figures are medians of rounds that alternate between the pairs. --mantissa and --redis may name any two servers.
+cost needs redis-benchmark.
 """
 import argparse
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
 import threading
 import time
 
-from servers import Server, add_programs, encode, programs
+from servers import TICKS, Server, add_programs, encode, programs
 
 KEYS = 1_000_000
 VALUE_BYTES = 1000
+BATCH = 320
+FULL_RATE_SECONDS = 3
 WAIT_SECONDS_MAX = 300
 SET = ["-P", "32", "-c", "50", "-r", str(KEYS), "SET", "key:__rand_int__", "v" * 128]
 
@@ -34,13 +42,32 @@ class Node(Server):
     """A server whose values of INFO can be asked for."""
 
     def __init__(self, name, command, *options):
-        super().__init__(name, command, "--repl-diskless-sync-delay", "0", "--repl-backlog-size", "64mb", *options)
+        words = ["--repl-diskless-sync-delay", "0", "--repl-backlog-size", "64mb"]
+        words += ["--client-output-buffer-limit", "replica", "0", "0", "0"]
+        super().__init__(name, command, *words, *options)
 
     def offset(self):
         return int(self.info("master_repl_offset"))
 
     def follow(self, primary):
         self.call(("REPLICAOF", "127.0.0.1", primary.port))
+
+    def is_linked(self):
+        return b"master_link_status:up" in self.call(("INFO", "replication"))[0]
+
+    def highest_resident_bytes(self, resets=False):
+        if resets:
+            open(f"/proc/{self.process.pid}/clear_refs", "w").write("5")
+        status = open(f"/proc/{self.process.pid}/status").read()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
+
+    def has_child(self):
+        return bool(open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read())
+
+    def cpu_seconds(self):
+        """User and system time so far, with that of children that have ended, in steps of 10 ms."""
+        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:15])) / TICKS
 
     def await_sync(self, primary):
         """Waits until the link is up and everything has been applied; returns the seconds since the call."""
@@ -50,12 +77,6 @@ class Node(Server):
                 return time.monotonic() - began
             time.sleep(0.002)
         sys.exit(f"{self.name}: the replica did not get in step: see {self.folder}/log")
-
-    def highest_resident_bytes(self, resets=False):
-        if resets:
-            open(f"/proc/{self.process.pid}/clear_refs", "w").write("5")
-        status = open(f"/proc/{self.process.pid}/status").read()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
 
 
 def benchmark(primary, requests, arguments=SET):
@@ -90,6 +111,11 @@ def costs(name, command, requests):
 def probe(port, stop, latencies):
     import socket
 
+    try:
+        # It waits for no processor itself.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        pass
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     number, found = 0, []
@@ -97,29 +123,54 @@ def probe(port, stop, latencies):
         began = time.monotonic()
         connection.sendall(encode(("SET", "probe:%d" % (number % 1000), "w" * 128)))
         connection.recv(64)
-        found.append(time.monotonic() - began)
+        found.append((began, time.monotonic() - began))
         number += 1
         time.sleep(0.0005)
     latencies.put(found)
 
 
-def write_at(primary, rate, stop):
-    """Writes in batches of 320 at a rate, until told to stop."""
+def batches_of_sets(count):
+    """Batches of SETs to random ones of so many keys, made beforehand: the load takes little of the processors."""
     import random
+
+    picker, batches = random.Random(5), []
+    for _ in range(100):
+        numbers = (picker.randrange(count) for _ in range(BATCH))
+        batches.append(b"".join(encode(("SET", "key:%012d" % number, "w" * VALUE_BYTES)) for number in numbers))
+    return batches
+
+
+def write_at(port, batches, rate, stop):
+    """Writes at a rate until told to stop, without a limit where that is 0. Returns how many a second."""
     import socket
 
-    connection, picker = socket.create_connection(("127.0.0.1", primary.port)), random.Random(5)
+    connection = socket.create_connection(("127.0.0.1", port))
     stream, began, sent = connection.makefile("rb"), time.monotonic(), 0
     while not stop.is_set():
-        batch = b"".join(
-            encode(("SET", "key:%012d" % picker.randrange(KEYS), "w" * VALUE_BYTES)) for _ in range(320)
-        )
-        connection.sendall(batch)
-        stream.read(5 * 320)
-        sent += 320
-        ahead = sent / rate - (time.monotonic() - began)
+        connection.sendall(batches[sent // BATCH % len(batches)])
+        stream.read(len(b"+OK\r\n") * BATCH)
+        sent += BATCH
+        ahead = sent / rate - (time.monotonic() - began) if rate else 0
         if ahead > 0:
             time.sleep(ahead)
+    return sent / (time.monotonic() - began)
+
+
+def fill(primary, count):
+    for start in range(0, count, 50_000):
+        numbers = range(start, min(start + 50_000, count))
+        primary.call(*(("SET", "key:%012d" % number, "v" * VALUE_BYTES) for number in numbers))
+
+
+def full_rate(name, command, count):
+    """SETs a second that a primary without replicas takes from one connection."""
+    primary, stop = Node(name, command), threading.Event()
+    try:
+        fill(primary, count)
+        threading.Timer(FULL_RATE_SECONDS, stop.set).start()
+        return write_at(primary.port, batches_of_sets(count), 0, stop)
+    finally:
+        primary.stop()
 
 
 def sync(name, command, megabytes, rate):
@@ -127,58 +178,40 @@ def sync(name, command, megabytes, rate):
     primary, replica = Node(name, command), Node(name, command)
     try:
         count = megabytes * 1_000_000 // VALUE_BYTES
-        for start in range(0, count, 50_000):
-            numbers = range(start, min(start + 50_000, count))
-            primary.call(*(("SET", "key:%012d" % number, "v" * VALUE_BYTES) for number in numbers))
+        fill(primary, count)
         stop, latencies = multiprocessing.Event(), multiprocessing.Queue()
         workers = [multiprocessing.Process(target=probe, args=(primary.port, stop, latencies))]
         if rate:
-            workers.append(multiprocessing.Process(target=write_at, args=(primary, rate, stop)))
+            load = (primary.port, batches_of_sets(count), rate, stop)
+            workers.append(multiprocessing.Process(target=write_at, args=load))
         for worker in workers:
             worker.start()
         time.sleep(1)
-        before = primary.highest_resident_bytes(resets=True)
-        highest, ended = [0], threading.Event()
-
-        def watch():
-            while not ended.is_set():
-                highest[0] = max(highest[0], total_resident_bytes(primary.process.pid))
-                time.sleep(0.02)
-
-        watcher = threading.Thread(target=watch)
-        base = total_resident_bytes(primary.process.pid)
-        watcher.start()
+        base, forks = primary.highest_resident_bytes(resets=True), False
         began, cpu_before = time.monotonic(), primary.cpu_seconds()
         replica.follow(primary)
-        while replica.info("master_link_status") != "up":
+        while not replica.is_linked():
+            forks |= primary.has_child()
+            if time.monotonic() - began > WAIT_SECONDS_MAX:
+                sys.exit(f"{name}: the replica did not get in step: see {replica.folder}/log")
             time.sleep(0.005)
         linked = time.monotonic() - began
-        ended.set()
-        watcher.join()
+        if primary.info("sync_full") != "1":
+            sys.exit(f"{name}: the synchronisation began anew: see {primary.folder}/log")
+        extra = primary.highest_resident_bytes() - base
         stop.set()
-        found = sorted(latencies.get())
+        found = sorted(took for asked, took in latencies.get() if began <= asked <= began + linked)
         for worker in workers:
             worker.join()
-        extra = (max(highest[0], before) - base) / base
+        while primary.has_child():
+            time.sleep(0.01)
         cpu = primary.cpu_seconds() - cpu_before
+        extra += int(primary.info("rdb_last_cow_size")) if forks else 0
         at = lambda share: found[min(len(found) - 1, int(len(found) * share))] * 1e3
-        return linked, cpu, extra * 100, at(0.5), at(0.999), found[-1] * 1e3
+        return linked, cpu, extra / base * 100, at(0.5), at(0.999), found[-1] * 1e3
     finally:
         primary.stop()
         replica.stop()
-
-
-def total_resident_bytes(pid):
-    """Proportional resident bytes of a process and its children."""
-    total = 0
-    children = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    for process in [str(pid), *children]:
-        try:
-            lines = open(f"/proc/{process}/smaps_rollup").read().splitlines()
-        except OSError:
-            continue
-        total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-    return total
 
 
 def table(title, columns, measure, commands, rounds):
@@ -202,7 +235,7 @@ def main():
     parser.add_argument("--requests", type=int, default=2_000_000)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--only", choices=["cost", "sync"])
-    parser.add_argument("--rate", type=int, default=60_000, help="SETs a second during a synchronisation")
+    parser.add_argument("--rate", type=int, help="SETs a second during a synchronisation")
     options = parser.parse_args()
     commands = programs(options)
     if options.only != "sync":
@@ -213,7 +246,9 @@ def main():
     if options.only != "cost":
         columns = ["link up, s", "primary, processor s", "memory beside the data, %", "SET p50, ms", "SET p99.9, ms"]
         columns += ["SET longest, ms"]
-        for rate in (0, options.rate):
+        count = options.megabytes * 1_000_000 // VALUE_BYTES
+        load = options.rate or int(full_rate("redis", commands["redis"], count) / 2)
+        for rate in (0, load):
             measure = lambda name, command: sync(name, command, options.megabytes, rate)
             table(f"Full sync, {rate} SET/s meanwhile", columns, measure, commands, options.rounds)
 
