@@ -88,6 +88,106 @@ def test_what_needs_no_value_reads_none(tiered):
         assert figure(connection, "tier_reads") != before
 
 
+def test_parts_of_long_strings_are_read_alone(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    text = bytes((at * 7 + (at >> 10)) & 0xFF for at in range(10 << 20))
+    bits = len(text) * 8
+
+    def bit(number):
+        return text[number // 8] >> (7 - number % 8) & 1
+
+    with server.connect(timeout=120) as connection:
+        connection.call("SET", "long", text)
+        read = int(figure(connection, "tier_read_bytes"))
+        assert connection.call("GETRANGE", "long", 5_000_000, 5_000_099) == text[5_000_000:5_000_100]
+        assert 0 < int(figure(connection, "tier_read_bytes")) - read <= 2 * 4096
+        ranges = ((0, 0), (4087, 4088), (4088, 8175), (-5, -1), (-100, 20_000_000), (10_000, 1_050_000))
+        for start, end in ranges:
+            expected = text[start:] if end in (-1, 20_000_000) else text[start : end + 1]
+            assert connection.call("GETRANGE", "long", start, end) == expected
+            assert connection.call("SUBSTR", "long", start, end) == expected
+        for number in (0, 7, 12_345_678, bits - 1):
+            assert connection.call("GETBIT", "long", number) == bit(number)
+        fields = connection.call("BITFIELD_RO", "long", "GET", "u8", "8000000", "GET", "i16", "#500100")
+        assert fields == [text[1_000_000], int.from_bytes(text[1_000_200:1_000_202], "big", signed=True)]
+        assert connection.call("BITFIELD", "long", "GET", "u8", "80") == [text[10]]
+        assert connection.call("BITCOUNT", "long", 3, 5000) == sum(byte.bit_count() for byte in text[3:5001])
+        assert connection.call("BITCOUNT", "long", 9, 70_001, "BIT") == sum(bit(number) for number in range(9, 70_002))
+        # None of these needs a byte.
+        read = figure(connection, "tier_read_bytes")
+        assert connection.call("GETRANGE", "long", len(text), -1) == b""
+        assert connection.call("GETRANGE", "long", 5, 4) == b""
+        assert connection.call("GETBIT", "long", bits) == 0
+        assert connection.call("BITFIELD_RO", "long", "GET", "u8", str(bits)) == [0]
+        assert figure(connection, "tier_read_bytes") == read
+        assert (location(connection, "long"), figure(connection, "tier_reads")) == ("disk", "0")
+        assert int(figure(connection, "tier_part_reads")) > 10
+        assert connection("GETRANGE", "long", "x", "y").is_error
+        # A transaction and a script read the value whole.
+        connection.call("MULTI")
+        connection.call("GETRANGE", "long", 7, 9)
+        connection.call("SETRANGE", "long", 8, "!")
+        connection.call("GETRANGE", "long", 7, 9)
+        assert connection.call("EXEC") == [text[7:10], len(text), text[7:8] + b"!" + text[9:10]]
+        script = "return redis.call('GETRANGE', KEYS[1], 7, 9)"
+        assert connection.call("EVAL", script, 1, "long") == text[7:8] + b"!" + text[9:10]
+        assert connection.call("GETRANGE", "long", 7, 9) == text[7:8] + b"!" + text[9:10]
+        connection.call("RENAME", "long", "renamed")
+        assert connection.call("GETRANGE", "renamed", -3, -1) == text[-3:]
+        assert connection.call("GETRANGE", "long", 0, 5) == b""
+        connection.call("RPUSH", "list", *["x" * 100 for _ in range(50)])
+        assert "WRONGTYPE" in connection("GETRANGE", "list", 0, 5).text()
+
+
+def test_a_part_is_never_of_what_was_there_before(tiered):
+    """Every value is one number again and again: a part tells which one it is of."""
+    server = tiered(**{"tier-pressure": "yes"})
+    written = [0] * 4
+    failures = []
+    is_over = threading.Event()
+
+    def value(number):
+        return b"%08d" % number * 40_000
+
+    def write(client):
+        with server.connect(timeout=120) as connection:
+            for number in range(1, 150):
+                # Another length, and another way of writing, each time. Two of the keys are deleted now and then.
+                if number % 5 == 4 and client >= 2:
+                    connection.call("DEL", f"key:{client}")
+                elif number % 5 == 3:
+                    connection.call("SETRANGE", f"key:{client}", 0, value(number))
+                else:
+                    connection.call("SET", f"key:{client}", value(number) + b"x" * (number % 7 * 1000))
+                written[client] = number
+
+    def read(client):
+        random = generator("part", client)
+        with server.connect(timeout=120) as connection:
+            while not is_over.is_set():
+                of, start = random.randrange(4), random.randrange(9_000) * 8
+                least = written[of]
+                part = connection.call("GETRANGE", f"key:{of}", start, start + 799)
+                may_be_missing = of >= 2 or least == 0
+                is_right = part == part[:8] * 100 and int(part[:8]) >= least if part else may_be_missing
+                if not is_right:
+                    failures.append((of, start, least, part[:24]))
+
+    writers = [threading.Thread(target=write, args=(client,)) for client in range(4)]
+    readers = [threading.Thread(target=read, args=(client,)) for client in range(4)]
+    for thread in writers + readers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    is_over.set()
+    for thread in readers:
+        thread.join()
+    assert not failures, failures[:5]
+    with server.connect() as connection:
+        assert int(figure(connection, "tier_part_reads")) > 0
+        assert int(figure(connection, "tier_read_errors")) == 0
+
+
 def test_transactions_and_scripts_wait_for_all_that_they_name(tiered):
     server = tiered(**{"tier-pressure": "yes"})
     with server.connect() as connection:

@@ -10,14 +10,16 @@
 mod carried;
 mod collected;
 mod evict;
+mod strings;
 mod sweep;
 
 use std::cell::Cell;
 
 use mantissa_protocol::{OwnedArgs, Reply};
+use mantissa_store::cold::Part;
 use mantissa_store::{
     Before, Collection, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LockedShards, Lookup, Set,
-    Shard, ShardSet, SortedSet, Stream, StringRef, Text, UnexpiredEntry, Value,
+    Shard, ShardSet, SortedSet, Stream, UnexpiredEntry, Value,
 };
 
 use crate::effects::{
@@ -81,6 +83,8 @@ pub struct Access<'a> {
     /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
     /// the command has run.
     hint: (*const [u8], KeyHash),
+    /// What has been read of a string on disk for the command.
+    part: Option<&'a Part>,
 }
 
 /// Short names for the most used types of [`Access::collection`], [`Access::collection_mut`] and
@@ -135,6 +139,7 @@ impl<'a> Access<'a> {
             collected,
             random_state,
             hint: NO_HINT,
+            part: None,
         }
     }
 
@@ -386,21 +391,6 @@ impl<'a> Access<'a> {
     /// expire.
     pub fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
         self.peek(key).map(Entry::expiry)
-    }
-
-    /// The string at a key, to read.
-    #[inline]
-    pub fn string(&self, key: &[u8]) -> Outcome<Option<StringRef<'_>>> {
-        match self.read(key) {
-            None => Ok(None),
-            Some(entry) => entry.as_string().map(Some).ok_or(Error::WRONG_TYPE),
-        }
-    }
-
-    /// The string at a key, to change in place and to let grow; a new empty one if the key is not there.
-    pub fn text_or_new(&mut self, key: &[u8]) -> Outcome<&mut Text> {
-        let (entry, _) = self.find_or_insert(key, || Value::String(Vec::new()))?;
-        entry.into_mut().text_mut().ok_or(Error::WRONG_TYPE)
     }
 
     /// The collection of a type at a key, to read.

@@ -3,12 +3,15 @@
 //! Each family file ends in a table of [`Spec`]s. Dispatch, arity checks, key locking, MULTI, ACL, COMMAND
 //! INFO, COMMAND DOCS, CLI hints and completion all read it; nothing about a command is written down twice.
 
+use std::ops::Range;
+
 use mantissa_protocol::Args;
 use mantissa_store::Kind;
 
 use smallvec::SmallVec;
 
 use crate::DataHandler;
+use crate::settings::Settings;
 
 /// Defines a set of bits. The crate `bitflags` would not spare it: Redis's names of the bits need a macro
 /// around that crate, and its `union` makes the tables' chains of `or` longer.
@@ -484,6 +487,10 @@ pub type MoreKeys = fn(Args<'_>, &mut KeyPositions);
 /// What a command does with keys whose flags depend on its arguments.
 pub type KeyFlagsOf = fn(Args<'_>) -> KeyFlags;
 
+/// The bytes that a call reads of the string at its only key, which has so many. `None` if that can be any,
+/// or if the call changes the string.
+pub type PartOf = fn(Args<'_>, &Settings, u64) -> Option<Range<u64>>;
+
 /// What a command is in the stream that a replica gets from its primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InStream {
@@ -526,6 +533,8 @@ pub struct Info {
     pub more_keys: Option<MoreKeys>,
     /// The flags of keys with [`KeyFlags::VARIABLE_FLAGS`]; those of reading and writing if there is none.
     pub key_flags_of: Option<KeyFlagsOf>,
+    /// The part of a string that it reads with [`crate::Access::string_part`], if it reads no more.
+    pub part_of: Option<PartOf>,
     /// ACL categories beyond those that the flags imply.
     pub own_categories: Categories,
     /// Where the keys are.
@@ -620,6 +629,7 @@ impl<H> Spec<H> {
             secrets: None,
             more_keys: None,
             key_flags_of: None,
+            part_of: None,
             own_categories: Categories::NONE,
             keys: &[],
             locks: Locks::Keys,
@@ -692,6 +702,12 @@ impl<H> Spec<H> {
     /// Says what is done with keys whose flags depend on the arguments.
     pub const fn key_flags_of(mut self, key_flags_of: KeyFlagsOf) -> Self {
         self.info.key_flags_of = Some(key_flags_of);
+        self
+    }
+
+    /// Says which part of a string it reads: only of a command on data with one key, argument 1.
+    pub const fn part_of(mut self, part_of: PartOf) -> Self {
+        self.info.part_of = Some(part_of);
         self
     }
 

@@ -172,6 +172,7 @@ fn run_data(
         locked = lock_linked(engine, locked, (command, args, session.database), again)?;
     }
     let is_replayed = context.is_loading;
+    let part = session.part.take();
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };
     let mut access =
@@ -182,6 +183,7 @@ fn run_data(
     if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
+    access.lend_part(part.as_ref().and_then(|part| part.part()));
     let mut outcome = fetch::bring(engine, &access, command, args);
     if outcome.is_ok() {
         outcome = handler(&mut access, args, reply);

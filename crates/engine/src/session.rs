@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
+use mantissa_store::cold::Part;
 use parking_lot::Mutex;
 
 use crate::acl::User;
 use crate::client::ConnId;
 use crate::invocation::Command;
 use crate::state::replication::Replica;
+use crate::state::tier::PartRead;
 use crate::state::tracking::Tracker;
 
 pub use crate::client::{Identity, SharedSession, flag};
@@ -198,6 +200,8 @@ pub struct Session {
     pub tracker: Option<Box<Tracker>>,
     /// How often its present request has waited for values on disk.
     pub fetches: u32,
+    /// What is read for that request of a string on disk, if it needs only a part.
+    pub part: Option<Arc<PartRead>>,
     /// The LSN behind its last write that was logged; 0 if there is none.
     pub logged_lsn: Lsn,
     /// What is known of it as a replica, once it has begun to talk as one.
@@ -226,6 +230,7 @@ impl Session {
             subscriptions: None,
             tracker: None,
             fetches: 0,
+            part: None,
             logged_lsn: 0,
             replica: None,
         }
@@ -283,7 +288,8 @@ impl Session {
         let get = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let arguments = self.blocked.as_ref().map_or(0, |blocked| blocked.args.memory_usage());
         let subscriptions = self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.bytes);
-        (BASE + arguments + subscriptions) as u64
+        let part = self.part.as_ref().and_then(|part| part.part()).map_or(0, Part::byte_len);
+        (BASE + arguments + subscriptions + part) as u64
             + get(&shared.query_bytes)
             + get(&shared.query_free_bytes)
             + get(&shared.output_bytes)

@@ -73,6 +73,57 @@ fn a_value_that_can_not_be_read_is_an_error_until_it_can() -> Tested {
     Ok(())
 }
 
+/// What INFO says of values on disk.
+fn figure(client: &mut impl Ask, name: &str) -> u64 {
+    let info = client.ask("INFO tier");
+    let after = info.split(&format!("{name}:")).nth(1).unwrap_or_default();
+    after.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
+}
+
+#[test]
+fn a_damaged_part_is_an_error_for_who_reads_it() -> Tested {
+    let storage = MemoryStorage::new();
+    let store = open(&storage, "\"\"")?;
+    let mut client = store.client()?;
+    let block = |number: usize| char::from(b'a' + (number % 26) as u8).to_string().repeat(4_088);
+    let text: String = (0..100).map(block).collect();
+    let part = |start: usize| text[start..start + 10].to_owned();
+    assert_eq!(client.ask(&format!("SET big {text}")), "OK");
+    assert_eq!(client.ask("MANTISSA.LOCATION big"), "disk");
+    for _ in 0..5_000 {
+        if figure(&mut client, "tier_waiting_bytes") == 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    // The first record of the file: block 50 begins at 50 times 4096.
+    storage.spoil(Some(50 * 4096 + 2_000));
+    let damaged = "ERR the value could not be read from disk: its checksum is wrong";
+    for number in [0, 49, 51, 99] {
+        let start = number * 4_088 + 7;
+        assert_eq!(client.ask(&format!("GETRANGE big {start} {}", start + 9)), part(start));
+    }
+    let start = 50 * 4_088 + 3_000;
+    assert!(client.ask(&format!("GETRANGE big {start} {}", start + 9)).contains(damaged));
+    assert!(client.ask(&format!("GETBIT big {}", start * 8)).contains(damaged));
+    assert!(client.ask(&format!("GETRANGE big {} {start}", start - 5_000)).contains(damaged));
+    assert!(client.ask("GET big").contains(damaged));
+    assert_eq!(client.ask("GETRANGE big 3 12"), part(3), "another part is not concerned");
+    assert_eq!(client.ask("GETRANGE big 900000 900010"), "");
+    assert_eq!(client.ask("STRLEN big"), text.len().to_string());
+    assert_eq!(client.ask("MANTISSA.LOCATION big"), "disk");
+    storage.spoil(None);
+    let whole = format!("GETRANGE big {start} {}", start + 9);
+    assert_eq!(ask_until(&mut client, &whole, |reply| !reply.contains("ERR")), part(start));
+    assert_eq!(figure(&mut client, "tier_reads"), 1, "that of GET");
+    storage.fail_at(storage.operations());
+    assert!(client.ask("GETRANGE big 3 12").contains("the disk failed, as asked for"));
+    assert!(client.ask("SETRANGE big 3 x").contains("could not be read from disk"));
+    assert_eq!(client.ask("SET big short"), "OK");
+    assert_eq!(client.ask("GETRANGE big 1 2"), "ho");
+    Ok(())
+}
+
 #[test]
 fn a_disk_that_can_not_be_written_leaves_values_in_memory() -> Tested {
     let storage = MemoryStorage::new();

@@ -3,37 +3,40 @@
 //! ```text
 //! file     segments of 16 MiB, each free or in use
 //! segment  records, each beginning at a multiple of 8 bytes
-//! record   checksum (8 bytes LE) | value | zeros up to the next record
+//! record   blocks | zeros up to the next record
+//! block    checksum (8 bytes LE) | part of the value
 //! value    of a string its bytes, of a collection its form and value as in an RDB file
 //! ```
 //!
-//! The checksum is the CRC-64 of the value and of where the record begins, so a record that the disk brings
-//! from elsewhere is noticed too. Nothing is synced: RDB and append-only files have the data, and what is
-//! here
-//! is gone with the process.
+//! A record is one block, but for that of a string of 16 KiB or more, whose blocks have 4096 bytes each: so
+//! a part of it can be read and checked ([`RecordFile::read_part`]). A checksum is the CRC-64 of the part and
+//! of where the block begins, so a block that the disk brings from elsewhere is noticed too. Nothing is
+//! synced: RDB and append-only files have the data, and what is here is gone with the process.
 //!
 //! [`TierFile::append`] adds records to the open segment, in memory; one thread, [`TierFile::write_until`],
-//! writes them in chunks of [`CHUNK_BYTES`]. A record can be read at once: until its chunk is in the file it
-//! is
-//! read from memory. If a chunk can not be written it stays in memory and is tried again; nothing is appended
-//! meanwhile.
+//! writes them in chunks of [`CHUNK_BYTES`] or more. A record can be read at once: until its chunk is in the
+//! file it is read from memory. If a chunk can not be written it stays in memory and is tried again; nothing
+//! is appended meanwhile.
 //!
 //! A segment of which no record is named any more is free again once the disk space under it has been given
 //! back, which the same thread does after all writes before it. Segments that are mostly unused are emptied
-//! by
-//! [`TierFile::copy_record`], which the engine calls for what is left in them.
+//! by [`TierFile::copy_record`], which the engine calls for what is left in them.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use mantissa_store::cold::{Cold, HEADER_BYTES, Place, RECORD_BYTES_MAX, RecordFile, Segment};
-use mantissa_store::{EncodingLimits, Entry, Kind, Value};
+use mantissa_store::cold::{
+    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RECORD_BYTES_MAX, RecordFile, Segment,
+    ValueFacts,
+};
+use mantissa_store::{EncodingLimits, Entry, Kind, TextImage, Value};
 
 use crate::format::{Checksum, Dialect};
 use crate::source::Source;
@@ -47,14 +50,16 @@ pub const SEGMENT_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that may wait to be written. Beyond that nothing is appended.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Longest value that goes to disk, in bytes: longer ones would take long to bring back.
+/// Longest collection that goes to disk, in bytes: longer ones would take long to bring back.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Longest string that goes to disk, in bytes: one whose record fills a segment.
+pub const TEXT_BYTES_MAX: usize = SEGMENT_BYTES / BLOCK_BYTES * BLOCK_TEXT_BYTES;
 /// How long a failed write waits for the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
-/// Segments of which fewer than this share of the bytes is named are worth emptying.
+/// Segments of whose records fewer than this share of the bytes is named are worth emptying.
 const SPARSE_PART: u64 = 2;
 
-const _: () = assert!(VALUE_BYTES_MAX <= RECORD_BYTES_MAX && VALUE_BYTES_MAX * 2 <= SEGMENT_BYTES);
+const _: () = assert!(VALUE_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
 const _: () = assert!(SEGMENT_BYTES <= mantissa_store::cold::SEGMENT_BYTES_MAX);
 
 /// Why a value stays in memory.
@@ -71,13 +76,16 @@ pub enum Refusal {
 /// What a thread needs to make records of values.
 pub struct RecordEncoder {
     encoder: Encoder<'static>,
-    bytes: Vec<u8>,
+    /// A collection as in an RDB file.
+    value: Vec<u8>,
+    /// A record, made by [`put_record`].
+    record: Vec<u8>,
 }
 
 impl Default for RecordEncoder {
     fn default() -> Self {
         let options = WriteOptions { compress: false, ..WriteOptions::default() };
-        RecordEncoder { encoder: Encoder::new(options, None), bytes: Vec::new() }
+        RecordEncoder { encoder: Encoder::new(options, None), value: Vec::new(), record: Vec::new() }
     }
 }
 
@@ -98,6 +106,10 @@ pub struct TierFigures {
     pub written_bytes: u64,
     /// Values that were read.
     pub reads: u64,
+    /// Parts of values that were read.
+    pub part_reads: u64,
+    /// Bytes of the blocks of both.
+    pub read_bytes: u64,
     /// Reads that failed, and records that were damaged.
     pub read_errors: u64,
     /// Writes that failed.
@@ -116,6 +128,8 @@ pub struct TierFile {
     written: AtomicU64,
     written_bytes: AtomicU64,
     reads: AtomicU64,
+    part_reads: AtomicU64,
+    read_bytes: AtomicU64,
     read_errors: AtomicU64,
     write_errors: AtomicU64,
 }
@@ -130,8 +144,8 @@ struct State {
     /// Segments that are free, and the number of those that were ever used.
     free: Vec<u32>,
     used_ever: u32,
-    /// All segments in use, and some that are not any more.
-    segments: Vec<Weak<Segment>>,
+    /// All full segments in use, and some that are not any more.
+    segments: Vec<Full>,
     /// The last write has failed.
     is_failing: bool,
 }
@@ -141,6 +155,20 @@ struct Open {
     segment: Arc<Segment>,
     /// Records that are not among the work yet.
     chunk: Chunk,
+}
+
+/// A segment that no record is added to.
+struct Full {
+    segment: Weak<Segment>,
+    /// Bytes of its records. A long one may have left much of the segment before it unused.
+    bytes: usize,
+}
+
+impl Full {
+    /// The segment, if it is in use, and the bytes of its records.
+    fn upgrade(&self) -> Option<(Arc<Segment>, u64)> {
+        Some((self.segment.upgrade()?, self.bytes as u64))
+    }
 }
 
 /// Records one after the other.
@@ -174,6 +202,17 @@ impl Chunk {
     }
 }
 
+impl State {
+    /// Why nothing can be appended, if so.
+    fn refusal(&self) -> Option<Refusal> {
+        match self {
+            State { is_failing: true, .. } => Some(Refusal::Full),
+            State { waiting_bytes: WAITING_BYTES_MAX.., .. } => Some(Refusal::Behind),
+            _ => None,
+        }
+    }
+}
+
 impl TierFile {
     /// An empty file of at most `bytes_max` bytes, which are rounded down to segments.
     pub fn new(file: Box<dyn ScratchFile>, bytes_max: u64, limits: EncodingLimits) -> Arc<TierFile> {
@@ -187,6 +226,8 @@ impl TierFile {
             written: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             reads: AtomicU64::new(0),
+            part_reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
             read_errors: AtomicU64::new(0),
             write_errors: AtomicU64::new(0),
         })
@@ -201,56 +242,89 @@ impl TierFile {
     /// Adds the value of an entry, which stays as it is.
     pub fn append(&self, encoder: &mut RecordEncoder, entry: &Entry) -> Result<Cold, Refusal> {
         let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
-        encoder.bytes.clear();
-        match entry.as_string() {
-            Some(text) => encoder.bytes.extend_from_slice(text.text(&mut [0; 20])),
-            None => encoder.encoder.typed_value(entry.value(), &mut encoder.bytes),
-        }
-        let place = Place::new(0, encoder.bytes.len(), facts).ok_or(Refusal::Unfit)?;
-        if encoder.bytes.len() > VALUE_BYTES_MAX {
+        let RecordEncoder { encoder, value, record } = encoder;
+        let mut digits = [0; 20];
+        let (bytes, bytes_max) = match entry.as_string() {
+            Some(text) => (text.text(&mut digits), TEXT_BYTES_MAX),
+            None => {
+                value.clear();
+                encoder.typed_value(entry.value(), value);
+                (&value[..], VALUE_BYTES_MAX)
+            }
+        };
+        let place = Place::new(0, bytes.len(), facts).ok_or(Refusal::Unfit)?;
+        if bytes.len() > bytes_max {
             return Err(Refusal::Unfit);
         }
-        self.append_bytes(&encoder.bytes, place)
+        if bytes.len() >= CHUNK_BYTES {
+            self.state().refusal().map_or(Ok(()), Err)?;
+        }
+        put_record(place, bytes, record);
+        self.append_record(record, place)
+    }
+
+    /// Adds a long string, of which this is an image.
+    pub fn append_image(
+        &self,
+        encoder: &mut RecordEncoder,
+        facts: ValueFacts,
+        image: &mut TextImage,
+    ) -> Result<Cold, Refusal> {
+        let place = Place::new(0, image.byte_len(), facts).ok_or(Refusal::Unfit)?;
+        if place.len() > TEXT_BYTES_MAX {
+            return Err(Refusal::Unfit);
+        }
+        self.state().refusal().map_or(Ok(()), Err)?;
+        let mut text = Vec::with_capacity(place.len());
+        while image.read(&mut text) {}
+        put_record(place, &text, &mut encoder.record);
+        drop(text);
+        self.append_record(&mut encoder.record, place)
     }
 
     /// Copies the record of a value on disk to the open segment.
     pub fn copy_record(&self, cold: &Cold) -> Result<Cold, Refusal> {
-        let bytes = self.bytes(cold.segment().number(), cold.place()).map_err(|_| Refusal::Unfit)?;
-        self.append_bytes(&bytes, cold.place())
+        let place = cold.place();
+        let bytes = self.bytes(cold.segment().number(), place, 0..place.len()).map_err(|_| Refusal::Unfit)?;
+        let mut record = Vec::new();
+        put_record(place, &bytes, &mut record);
+        self.append_record(&mut record, place)
     }
 
-    fn append_bytes(&self, bytes: &[u8], place: Place) -> Result<Cold, Refusal> {
-        let checksum = Checksum::of(bytes);
+    /// Adds a record that [`put_record`] has made, and takes its buffer if it is long.
+    fn append_record(&self, record: &mut Vec<u8>, place: Place) -> Result<Cold, Refusal> {
         // Dropped after the lock: if nothing of it is named, that frees it.
         let mut _sealed = None;
         let mut state = self.state();
-        if state.is_failing {
-            return Err(Refusal::Full);
-        }
-        if state.waiting_bytes >= WAITING_BYTES_MAX {
-            return Err(Refusal::Behind);
-        }
-        let record_bytes = place.record_bytes();
-        if state.open.as_ref().is_none_or(|open| open.chunk.end() + record_bytes > SEGMENT_BYTES) {
+        state.refusal().map_or(Ok(()), Err)?;
+        if state.open.as_ref().is_none_or(|open| open.chunk.end() + record.len() > SEGMENT_BYTES) {
             _sealed = self.seal(&mut state);
             let open = self.open_segment(&mut state)?;
             state.open = Some(open);
         }
         let Some(open) = &mut state.open else { return Err(Refusal::Full) };
-        let place = place.moved(open.chunk.end());
-        let chunk = &mut open.chunk;
-        let end = chunk.bytes.len() + record_bytes;
-        chunk.bytes.extend_from_slice(&stamp(checksum, chunk.segment, place).to_le_bytes());
-        chunk.bytes.extend_from_slice(bytes);
-        chunk.bytes.resize(end, 0);
+        let (segment, offset) = (open.chunk.segment, open.chunk.end());
+        let (place, record_bytes) = (place.moved(offset), record.len());
+        stamp_record(record, segment, place);
         let cold = Cold::new(Arc::clone(&open.segment), place);
+        let is_long = record_bytes >= CHUNK_BYTES;
+        let mut waiting = None;
+        if !is_long {
+            open.chunk.bytes.extend_from_slice(record);
+        }
+        if is_long || open.chunk.bytes.len() >= CHUNK_BYTES {
+            let next = Chunk::new(segment, offset + record_bytes);
+            waiting = Some(std::mem::replace(&mut open.chunk, next));
+        }
+        if let Some(chunk) = waiting {
+            self.pass_on(&mut state, chunk);
+        }
+        if is_long {
+            self.pass_on(&mut state, Chunk { segment, offset, bytes: std::mem::take(record) });
+        }
+        drop(state);
         self.written.fetch_add(1, Ordering::Relaxed);
         self.written_bytes.fetch_add(record_bytes as u64, Ordering::Relaxed);
-        if end >= CHUNK_BYTES {
-            let next = Chunk::new(chunk.segment, chunk.end());
-            let full = std::mem::replace(chunk, next);
-            self.pass_on(&mut state, full);
-        }
         Ok(cold)
     }
 
@@ -258,8 +332,8 @@ impl TierFile {
     /// dropped with the state unlocked.
     fn seal(&self, state: &mut State) -> Option<Arc<Segment>> {
         let Open { segment, chunk } = state.open.take()?;
+        state.segments.push(Full { segment: Arc::downgrade(&segment), bytes: chunk.end() });
         self.pass_on(state, chunk);
-        state.segments.push(Arc::downgrade(&segment));
         Some(segment)
     }
 
@@ -342,19 +416,33 @@ impl TierFile {
         }
     }
 
-    /// The bytes of a value, checked.
-    fn bytes(&self, segment: u32, place: Place) -> Result<Vec<u8>, String> {
-        let mut record = vec![0; HEADER_BYTES + place.len()];
-        if !self.read_waiting(segment, place.offset(), &mut record) {
-            let at = position(segment, place.offset());
-            self.file.read_at(&mut record, at).map_err(|error| self.unreadable(&error))?;
+    /// Bytes of a value that begin and end where blocks do, checked.
+    fn bytes(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
+        let block_bytes = place.block_bytes();
+        let part_bytes = block_bytes - HEADER_BYTES;
+        debug_assert!(range.start.is_multiple_of(part_bytes) && range.end <= place.len());
+        debug_assert!(range.end == place.len() || range.end.is_multiple_of(part_bytes));
+        let blocks = range.len().div_ceil(part_bytes).max(1);
+        let offset = place.offset() + range.start / part_bytes * block_bytes;
+        let mut read = vec![0; blocks * HEADER_BYTES + range.len()];
+        self.read_bytes.fetch_add(read.len() as u64, Ordering::Relaxed);
+        if !self.read_waiting(segment, offset, &mut read) {
+            let outcome = self.file.read_at(&mut read, position(segment, offset));
+            outcome.map_err(|error| self.unreadable(&error))?;
         }
-        let value = record.split_off(HEADER_BYTES);
-        let stored = record.try_into().map_or(0, u64::from_le_bytes);
-        if stored != stamp(Checksum::of(&value), segment, place) {
-            return Err(self.unreadable(&"its checksum is wrong"));
+        // The parts move together, over the headers.
+        for block in 0..blocks {
+            let start = block * block_bytes;
+            let end = read.len().min(start + block_bytes);
+            let (header, part) = read[start..end].split_at(HEADER_BYTES);
+            let stored = header.try_into().map_or(0, u64::from_le_bytes);
+            if stored != Checksum::of(part) ^ salt(segment, offset + start) {
+                return Err(self.unreadable(&"its checksum is wrong"));
+            }
+            read.copy_within(start + HEADER_BYTES..end, block * part_bytes);
         }
-        Ok(value)
+        read.truncate(range.len());
+        Ok(read)
     }
 
     /// Reads what is not in the file yet. False if it is.
@@ -374,20 +462,20 @@ impl TierFile {
         format!("the value could not be read from disk: {reason}")
     }
 
-    /// Segments of which less than half is named, if enough space is lost to them: those that are worth
-    /// emptying.
+    /// Segments of whose records less than half is named, if enough space is lost to them: those that are
+    /// worth emptying.
     pub fn sparse_segments(&self) -> Vec<u32> {
         let mut state = self.state();
-        state.segments.retain(|segment| segment.strong_count() > 0);
-        let segments: Vec<_> = state.segments.iter().filter_map(Weak::upgrade).collect();
+        state.segments.retain(|full| full.segment.strong_count() > 0);
+        let segments: Vec<_> = state.segments.iter().filter_map(Full::upgrade).collect();
         drop(state);
-        let segment_bytes = SEGMENT_BYTES as u64;
-        let named: u64 = segments.iter().map(|segment| segment.named_bytes()).sum();
-        if segments.len() as u64 * segment_bytes <= named + named / 2 + 2 * segment_bytes {
+        let named: u64 = segments.iter().map(|(segment, _)| segment.named_bytes()).sum();
+        let used: u64 = segments.iter().map(|(_, bytes)| bytes).sum();
+        if used <= named + named / 2 + 2 * SEGMENT_BYTES as u64 {
             return Vec::new();
         }
-        let sparse = segments.iter().filter(|segment| segment.named_bytes() < segment_bytes / SPARSE_PART);
-        sparse.map(|segment| segment.number()).collect()
+        let sparse = segments.iter().filter(|(segment, bytes)| segment.named_bytes() < bytes / SPARSE_PART);
+        sparse.map(|(segment, _)| segment.number()).collect()
     }
 
     /// Whether so much waits to be written that nothing is appended.
@@ -399,7 +487,8 @@ impl TierFile {
     pub fn figures(&self) -> TierFigures {
         let state = self.state();
         let open = state.open.iter().map(|open| Arc::clone(&open.segment));
-        let segments: Vec<_> = state.segments.iter().filter_map(Weak::upgrade).chain(open).collect();
+        let full = state.segments.iter().filter_map(|full| full.segment.upgrade());
+        let segments: Vec<_> = full.chain(open).collect();
         let waiting = state.waiting_bytes + state.open.as_ref().map_or(0, |open| open.chunk.bytes.len());
         drop(state);
         TierFigures {
@@ -410,6 +499,8 @@ impl TierFile {
             written: self.written.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             reads: self.reads.load(Ordering::Relaxed),
+            part_reads: self.part_reads.load(Ordering::Relaxed),
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
             read_errors: self.read_errors.load(Ordering::Relaxed),
             write_errors: self.write_errors.load(Ordering::Relaxed),
         }
@@ -423,7 +514,7 @@ impl TierFile {
 impl RecordFile for TierFile {
     fn read(&self, segment: u32, place: Place) -> Result<Value, String> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let bytes = self.bytes(segment, place)?;
+        let bytes = self.bytes(segment, place, 0..place.len())?;
         if place.kind() == Kind::String {
             return Ok(Value::String(bytes));
         }
@@ -437,6 +528,11 @@ impl RecordFile for TierFile {
         }
     }
 
+    fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
+        self.part_reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes(segment, place, range)
+    }
+
     fn release(&self, segment: u32) {
         self.state().work.push_back(Work::Discard(segment));
         self.has_work.notify_one();
@@ -448,8 +544,34 @@ fn position(segment: u32, offset: usize) -> u64 {
     u64::from(segment) * SEGMENT_BYTES as u64 + offset as u64
 }
 
-/// The checksum of a record at its place, of that of its value.
-fn stamp(checksum: u64, segment: u32, place: Place) -> u64 {
+/// Makes the record of a value, as if it began at 0 and its checksums did not depend on that.
+fn put_record(place: Place, value: &[u8], record: &mut Vec<u8>) {
+    record.clear();
+    record.reserve_exact(place.record_bytes());
+    let part_bytes = place.block_bytes() - HEADER_BYTES;
+    for part in value.chunks(part_bytes) {
+        record.extend_from_slice(&Checksum::of(part).to_le_bytes());
+        record.extend_from_slice(part);
+    }
+    if value.is_empty() {
+        record.extend_from_slice(&Checksum::of(value).to_le_bytes());
+    }
+    record.resize(place.record_bytes(), 0);
+}
+
+/// Makes the checksums of a record those of its place.
+fn stamp_record(record: &mut [u8], segment: u32, place: Place) {
+    let block_bytes = place.block_bytes();
+    let blocks = place.len().div_ceil(block_bytes - HEADER_BYTES).max(1);
+    for block in 0..blocks {
+        let start = block * block_bytes;
+        let salt = salt(segment, place.offset() + start).to_le_bytes();
+        record[start..start + HEADER_BYTES].iter_mut().zip(salt).for_each(|(byte, salt)| *byte ^= salt);
+    }
+}
+
+/// What a block's place contributes to its checksum.
+fn salt(segment: u32, offset: usize) -> u64 {
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-    checksum ^ position(segment, place.offset()).wrapping_add(1).wrapping_mul(SPREAD)
+    position(segment, offset).wrapping_add(1).wrapping_mul(SPREAD)
 }

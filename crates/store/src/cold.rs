@@ -15,10 +15,14 @@
 //! Invariants: a record is not changed while a [`Cold`] or a slot names it; a segment counts the bytes of the
 //! records that are named, and tells its file when none is.
 //!
+//! Of a long string a part can be read: its record has blocks with a checksum each ([`Place::block_bytes`]).
+//! What was read is a [`Part`], which belongs to whoever asked for it and not to the entry.
+//!
 //! Cost: 16 bytes where a collection has a handle of 8.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -30,8 +34,14 @@ use crate::with_value;
 
 /// The unit of offsets, in bytes.
 pub const ALIGNMENT: usize = 8;
-/// Bytes of a record beside its value: a checksum.
+/// Bytes of a block beside its part of the value: a checksum.
 pub const HEADER_BYTES: usize = 8;
+/// Bytes of a block of a long string, its header included. The last one is shorter.
+pub const BLOCK_BYTES: usize = 4096;
+/// Bytes of the string in such a block.
+pub const BLOCK_TEXT_BYTES: usize = BLOCK_BYTES - HEADER_BYTES;
+/// Strings of at least so many bytes are long: a shorter one takes about as long to read as one block.
+pub const LONG_TEXT_BYTES: usize = 16 << 10;
 /// Longest value in a record, in bytes.
 pub const RECORD_BYTES_MAX: usize = (1 << LEN_BITS) - 1;
 /// Longest segment, in bytes.
@@ -57,6 +67,9 @@ pub trait RecordFile: Send + Sync {
     /// Reads a value. The error is a sentence for the log and the client.
     fn read(&self, segment: u32, place: Place) -> Result<Value, String>;
 
+    /// Reads these bytes of a string, which are whole blocks of it ([`Place::blocks_of`]).
+    fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String>;
+
     /// Nothing in a segment is named any more.
     fn release(&self, segment: u32);
 }
@@ -78,6 +91,11 @@ impl Segment {
     /// Its number in its file.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Its file.
+    pub fn file(&self) -> &dyn RecordFile {
+        &*self.file
     }
 
     /// Bytes of the records that are named.
@@ -108,8 +126,11 @@ impl Drop for Segment {
 }
 
 /// Where a value lies in its segment, and what is known of it without reading it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place(u64);
+
+/// Names a record of a file among those that a [`Cold`] names: its segment's number and its place.
+pub type RecordId = (u32, Place);
 
 impl Place {
     /// A record with `len` bytes of a value at `offset`, which is a multiple of [`ALIGNMENT`]. `None` if the
@@ -157,7 +178,27 @@ impl Place {
 
     /// Bytes from the beginning of the record to that of the next.
     pub fn record_bytes(self) -> usize {
-        (HEADER_BYTES + self.len()).next_multiple_of(ALIGNMENT)
+        let blocks = self.len().div_ceil(self.block_bytes() - HEADER_BYTES).max(1);
+        (blocks * HEADER_BYTES + self.len()).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Bytes of a block of the record, its header included: the whole record is one unless the value is a
+    /// long string.
+    pub fn block_bytes(self) -> usize {
+        match self.kind() {
+            Kind::String if self.len() >= LONG_TEXT_BYTES => BLOCK_BYTES,
+            _ => HEADER_BYTES + self.len().max(1),
+        }
+    }
+
+    /// The bytes of the value in the blocks that have these bytes. `None` if that is more than half of it:
+    /// then all of it is to be read. `range` lies in the value and is not empty.
+    pub fn blocks_of(self, range: Range<usize>) -> Option<Range<usize>> {
+        debug_assert!(range.start < range.end && range.end <= self.len());
+        let part_bytes = self.block_bytes() - HEADER_BYTES;
+        let start = range.start / part_bytes * part_bytes;
+        let end = range.end.next_multiple_of(part_bytes).min(self.len());
+        (end - start <= self.len() / 2).then_some(start..end)
     }
 
     /// The type of the value.
@@ -215,9 +256,20 @@ impl Cold {
         self.place
     }
 
+    /// Which record it is.
+    pub fn id(&self) -> RecordId {
+        (self.segment.number, self.place)
+    }
+
     /// Reads the value. The error is a sentence.
     pub fn read(&self) -> Result<Value, String> {
         self.segment.file.read(self.segment.number, self.place)
+    }
+
+    /// Reads these bytes of a string, which are whole blocks of it ([`Place::blocks_of`]).
+    pub fn read_part(&self, range: Range<usize>) -> Result<Part, String> {
+        let bytes = self.segment.file.read_part(self.segment.number, self.place, range.clone())?;
+        Ok(Part { cold: self.clone(), start: range.start, bytes })
     }
 
     /// Whether both are the same record.
@@ -241,6 +293,33 @@ impl Drop for Cold {
 impl fmt::Debug for Cold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Cold({}, {:?})", self.segment.number, self.place)
+    }
+}
+
+/// A part of a string on disk. It names the record, so its bytes stay those of every entry that does.
+#[derive(Debug)]
+pub struct Part {
+    cold: Cold,
+    /// Where it begins in the string.
+    start: usize,
+    bytes: Vec<u8>,
+}
+
+impl Part {
+    /// The record.
+    pub fn cold(&self) -> &Cold {
+        &self.cold
+    }
+
+    /// Bytes of the string. `None` if they are not in this part.
+    pub fn bytes(&self, range: Range<usize>) -> Option<&[u8]> {
+        let start = range.start.checked_sub(self.start)?;
+        self.bytes.get(start..)?.get(..range.len())
+    }
+
+    /// Its bytes in memory.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
     }
 }
 
@@ -395,6 +474,13 @@ mod tests {
             value.ok_or_else(|| "it is not there".to_owned())
         }
 
+        fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
+            match self.read(segment, place)? {
+                Value::String(text) => Ok(text[range].to_vec()),
+                _ => Err("it is no string".to_owned()),
+            }
+        }
+
         fn release(&self, segment: u32) {
             self.released.lock().push(segment);
         }
@@ -469,6 +555,53 @@ mod tests {
         let mut entry = cold_entry(&file, &segment, 8, Entry::new(b"hash", Value::Hash(hash), None, 0));
         assert!(entry.collection_mut().is_some());
         assert!(!entry.is_cold() && segment.named_count() == 0);
+    }
+
+    #[test]
+    fn a_part_is_of_the_record_that_it_was_read_from() {
+        let file = Arc::<Values>::default();
+        let segment = Segment::new(1, file.clone());
+        let text: Vec<u8> = (0..100_000_usize).map(|at| (at / 100) as u8).collect();
+        let mut entry = cold_entry(&file, &segment, 0, Entry::string(b"key", &text, None, 0));
+        let cold = entry.cold().expect("it is on disk");
+        let blocks = cold.place().blocks_of(5_000..5_100).expect("a part");
+        assert_eq!(blocks, BLOCK_TEXT_BYTES..2 * BLOCK_TEXT_BYTES);
+        let part = cold.read_part(blocks).expect("it is there");
+        drop(cold);
+        assert_eq!(entry.bytes_of(&part, 5_000..5_100), Some(&text[5_000..5_100]));
+        assert_eq!(entry.bytes_of(&part, 4_000..5_000), None, "it begins behind that");
+        assert_eq!(entry.bytes_of(&part, 8_000..8_200), None, "it ends before that");
+        assert!(!entry.is_in_memory());
+        let again = entry.duplicate(b"key", None);
+        let renamed = cold_entry(&file, &segment, 200_000, again);
+        assert_eq!(renamed.bytes_of(&part, 5_000..5_100), None, "an equal value in another record");
+        entry.text_mut().expect("a string").append(b"more");
+        assert_eq!(entry.bytes_of(&part, 5_000..5_100), None);
+        drop((entry, renamed));
+        assert_eq!(segment.named_count(), 1, "the part keeps the record");
+        drop(part);
+        assert_eq!(segment.named_count(), 0);
+    }
+
+    #[test]
+    fn blocks_are_found_by_the_bytes_in_them() {
+        let facts = ValueFacts { kind: Kind::String, encoding: "raw", is_written: false };
+        let place = |len| Place::new(0, len, facts).expect("it fits");
+        assert_eq!(place(LONG_TEXT_BYTES - 1).blocks_of(0..1), None, "a record of one block");
+        assert_eq!(place(1_000).record_bytes(), 1_008);
+        assert_eq!(place(0).record_bytes(), 8);
+        let long = place(LONG_TEXT_BYTES);
+        assert_eq!(long.blocks_of(0..1), Some(0..BLOCK_TEXT_BYTES));
+        assert_eq!(long.blocks_of(BLOCK_TEXT_BYTES - 1..BLOCK_TEXT_BYTES + 1), Some(0..2 * BLOCK_TEXT_BYTES));
+        assert_eq!(long.blocks_of(0..2 * BLOCK_TEXT_BYTES + 1), None, "more than half");
+        assert_eq!(
+            long.blocks_of(LONG_TEXT_BYTES - 1..LONG_TEXT_BYTES),
+            Some(4 * BLOCK_TEXT_BYTES..LONG_TEXT_BYTES)
+        );
+        assert_eq!(long.record_bytes(), 5 * HEADER_BYTES + LONG_TEXT_BYTES);
+        let packed = ValueFacts { kind: Kind::List, encoding: "listpack", is_written: false };
+        let packed = Place::new(0, LONG_TEXT_BYTES, packed).expect("it fits");
+        assert_eq!(packed.record_bytes(), HEADER_BYTES + LONG_TEXT_BYTES);
     }
 
     #[test]

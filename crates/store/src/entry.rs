@@ -422,8 +422,13 @@ impl Entry {
         if !self.is_long_text() {
             return None;
         }
-        // SAFETY: the shape is `Large`, so a Text lies there; the borrow is exclusive.
-        Some(unsafe { &mut *self.value_place().cast::<Text>() }.share())
+        self.large_text().map(Text::share)
+    }
+
+    /// The text of a string that has an allocation of its own.
+    fn large_text(&mut self) -> Option<&mut Text> {
+        // SAFETY: the shape says that a Text lies there; the borrow is exclusive.
+        (self.shape() == Shape::Large).then(|| unsafe { &mut *self.value_place().cast::<Text>() })
     }
 
     /// Whether the value is a string of more than one chunk.
@@ -461,9 +466,9 @@ impl Entry {
     }
 
     /// The value, taken out of the entry.
-    pub fn into_value(self) -> Value {
+    pub fn into_value(mut self) -> Value {
         if self.is_cold() {
-            return self.value().to_value();
+            return self.take_value();
         }
         let this = ManuallyDrop::new(self);
         // SAFETY: the payload is moved out once, then the shell is freed without dropping it.

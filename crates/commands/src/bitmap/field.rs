@@ -1,5 +1,7 @@
 //! BITFIELD: integers of 1 to 64 bits at any bit of a string.
 
+use std::ops::Range;
+
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Text;
 
@@ -216,12 +218,28 @@ fn bitfield_ro(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Ou
 
 fn read_all(access: &Access<'_>, key: &[u8], operations: &[Operation], reply: &mut Reply) -> Outcome {
     let mut digits = [0; 20];
-    let text = access.string(key)?.map_or(&[][..], |text| text.text(&mut digits));
+    let text = access.string_part(key, &mut digits, |len| bytes_of(operations, len))?;
+    let first_bit = bytes_of(operations, u64::MAX).start * 8;
     reply.array(operations.len());
     for operation in operations {
-        reply.integer(read(text, operation.offset, operation.field));
+        reply.integer(read(text, operation.offset - first_bit, operation.field));
     }
     Ok(())
+}
+
+/// The bytes that have the fields of some operations and what lies between, in a string of `len` bytes.
+fn bytes_of(operations: &[Operation], len: u64) -> Range<u64> {
+    let starts = operations.iter().map(|operation| operation.offset / 8);
+    let ends =
+        operations.iter().map(|operation| (operation.offset + u64::from(operation.field.bits)).div_ceil(8));
+    starts.min().unwrap_or(0).min(len)..ends.max().unwrap_or(0).min(len)
+}
+
+/// What a BITFIELD that only reads reads.
+fn part_of_bitfield(args: Args<'_>, settings: &Settings, len: u64) -> Option<Range<u64>> {
+    let operations = parse_operations(args, settings).ok()?;
+    let reads_only = operations.iter().all(|operation| matches!(operation.action, Action::Get));
+    reads_only.then(|| bytes_of(&operations, len))
 }
 
 /// BITFIELD writes unless all that it does is GET.
@@ -251,6 +269,7 @@ fn only_gets(args: Args<'_>) -> bool {
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("bitfield", -2, bitfield, Flags::WRITE.or(Flags::DENYOOM))
+        .part_of(part_of_bitfield)
         .categories(Categories::BITMAP)
         .keys(&[KeySpec::one(
             1,
@@ -272,6 +291,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             increment:integer)@INCRBY)))?*",
         ),
     DataSpec::new("bitfield_ro", -2, bitfield_ro, Flags::READONLY.or(Flags::FAST))
+        .part_of(part_of_bitfield)
         .categories(Categories::BITMAP)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

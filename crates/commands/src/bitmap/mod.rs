@@ -3,8 +3,10 @@
 pub(crate) mod field;
 mod operation;
 
+use std::ops::Range;
+
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::bits;
+use mantissa_store::{Entry, bits};
 
 use crate::DataSpec;
 use crate::access::Access;
@@ -14,7 +16,7 @@ use crate::packed::packs_text;
 use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
-use crate::string::range::index_range;
+use crate::string::range::{bytes_between, index_range};
 
 use operation::bitop;
 
@@ -56,9 +58,20 @@ fn setbit(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 fn getbit(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let offset = bit_offset(args.at(2), access.settings())?;
     let mut digits = [0; 20];
-    let text = access.string(args.at(1))?.map_or(&[][..], |text| text.text(&mut digits));
-    reply.integer(i64::from(bit_of(text, offset)));
+    let byte = access.string_part(args.at(1), &mut digits, |len| byte_of(offset, len))?;
+    reply.integer(i64::from(bit_of(byte, offset % 8)));
     Ok(())
+}
+
+/// The byte that has a bit, in a string of `len` bytes; none behind its end.
+fn byte_of(offset: u64, len: u64) -> Range<u64> {
+    let byte = offset / 8;
+    byte.min(len)..(byte + 1).min(len)
+}
+
+/// What GETBIT reads.
+fn part_of_getbit(args: Args<'_>, settings: &Settings, len: u64) -> Option<Range<u64>> {
+    bit_offset(args.at(2), settings).ok().map(|offset| byte_of(offset, len))
 }
 
 /// Whether the unit of a range is the bit: what `BYTE` or `BIT` says.
@@ -72,32 +85,47 @@ fn unit_is_bit(argument: Option<&[u8]>) -> Outcome<bool> {
 }
 
 fn bitcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let range = match args.len() {
-        2 => None,
-        4 | 5 => Some((parse::integer(args.at(2))?, parse::integer(args.at(3))?, unit_is_bit(args.get(4))?)),
-        _ => return Err(Error::SYNTAX),
-    };
+    let (start, end, in_bits) = range_of_bitcount(args)?;
+    let bytes_of =
+        |len| if in_bits { bytes_of_bits(start, end, len) } else { bytes_between(start, end, len) };
     let mut digits = [0; 20];
-    let text = access.string(args.at(1))?.map_or(&[][..], |text| text.text(&mut digits));
-    let len = text.len() as u64;
-    let count = match range {
-        None => bits::count_ones(text),
-        Some((start, end, false)) => index_range(start, end, len)
-            .map_or(0, |range| bits::count_ones(&text[*range.start() as usize..=*range.end() as usize])),
-        Some((start, end, true)) => {
-            index_range(start, end, len * 8).map_or(0, |range| count_bits(text, *range.start(), *range.end()))
-        }
-    };
+    let part = access.string_part(args.at(1), &mut digits, bytes_of)?;
+    let mut count = bits::count_ones(part);
+    if in_bits {
+        let len = access.peek(args.at(1)).and_then(Entry::string_len).unwrap_or(0);
+        let range = index_range(start, end, len as u64 * 8);
+        count -= range.map_or(0, |range| bits_beside(part, *range.start(), *range.end()));
+    }
     reply.integer(count as i64);
     Ok(())
 }
 
-/// The number of set bits from bit `start` to bit `end`, both included and inside the text.
-fn count_bits(text: &[u8], start: u64, end: u64) -> u64 {
-    let part = &text[(start / 8) as usize..=(end / 8) as usize];
-    let before = part[0] & !(u8::MAX >> (start % 8));
-    let after = part[part.len() - 1] & (0x7F >> (end % 8));
-    bits::count_ones(part) - u64::from(before.count_ones() + after.count_ones())
+/// The range of a BITCOUNT, and whether it counts bits; all bytes where none is given.
+fn range_of_bitcount(args: Args<'_>) -> Outcome<(i64, i64, bool)> {
+    match args.len() {
+        2 => Ok((0, -1, false)),
+        4 | 5 => Ok((parse::integer(args.at(2))?, parse::integer(args.at(3))?, unit_is_bit(args.get(4))?)),
+        _ => Err(Error::SYNTAX),
+    }
+}
+
+/// The bytes that have the bits from `start` to `end`, in a string of `len` bytes.
+fn bytes_of_bits(start: i64, end: i64, len: u64) -> Range<u64> {
+    index_range(start, end, len * 8).map_or(0..0, |range| *range.start() / 8..*range.end() / 8 + 1)
+}
+
+/// What BITCOUNT reads.
+fn part_of_bitcount(args: Args<'_>, _: &Settings, len: u64) -> Option<Range<u64>> {
+    let (start, end, in_bits) = range_of_bitcount(args).ok()?;
+    Some(if in_bits { bytes_of_bits(start, end, len) } else { bytes_between(start, end, len) })
+}
+
+/// The set bits before bit `start` and behind bit `end` of a text, in the bytes that have these two and what
+/// lies between.
+fn bits_beside(part: &[u8], start: u64, end: u64) -> u64 {
+    let before = part.first().map_or(0, |byte| byte & !(u8::MAX >> (start % 8)));
+    let after = part.last().map_or(0, |byte| byte & (0x7F >> (end % 8)));
+    u64::from(before.count_ones() + after.count_ones())
 }
 
 fn bitpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -149,11 +177,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Bitmap, "2.2.0", "O(1)", "Sets or clears one bit of a string.")
         .arguments("key:key#0 offset:integer value:integer"),
     DataSpec::new("getbit", 3, getbit, Flags::READONLY.or(Flags::FAST))
+        .part_of(part_of_getbit)
         .categories(Categories::BITMAP)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Bitmap, "2.2.0", "O(1)", "Reads one bit of a string.")
         .arguments("key:key#0 offset:integer"),
     DataSpec::new("bitcount", -2, bitcount, Flags::READONLY)
+        .part_of(part_of_bitcount)
         .packed(packs_text!(bitcount))
         .categories(Categories::BITMAP)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -1,6 +1,6 @@
 //! Parts of strings: APPEND, GETRANGE, SETRANGE and the length.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use mantissa_protocol::{Args, Reply};
 
@@ -25,6 +25,11 @@ pub(crate) fn index_range(start: i64, end: i64, len: u64) -> Option<RangeInclusi
     };
     let (start, end) = (from_end(start), from_end(end).min(len.checked_sub(1)?));
     (start <= end).then_some(start..=end)
+}
+
+/// The same as a range without its end, 0 to 0 if it is empty.
+pub(crate) fn bytes_between(start: i64, end: i64, len: u64) -> Range<u64> {
+    index_range(start, end, len).map_or(0..0, |range| *range.start()..*range.end() + 1)
 }
 
 /// Checks the length that a string would have after it grew to `len + more` bytes.
@@ -66,10 +71,14 @@ fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 fn getrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (start, end) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
     let mut digits = [0; 20];
-    let text = access.string(args.at(1))?.map_or(&[][..], |text| text.text(&mut digits));
-    let range = index_range(start, end, text.len() as u64);
-    reply.bulk(range.map_or(&[], |range| &text[*range.start() as usize..=*range.end() as usize]));
+    reply.bulk(access.string_part(args.at(1), &mut digits, |len| bytes_between(start, end, len))?);
     Ok(())
+}
+
+/// What GETRANGE reads.
+fn part_of_getrange(args: Args<'_>, _: &Settings, len: u64) -> Option<Range<u64>> {
+    let (start, end) = (parse::integer(args.at(2)).ok()?, parse::integer(args.at(3)).ok()?);
+    Some(bytes_between(start, end, len))
 }
 
 fn setrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -114,11 +123,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::String, "2.2.0", "O(1)", "Counts the bytes of a string.")
         .arguments("key:key#0"),
     DataSpec::new("getrange", 4, getrange, Flags::READONLY)
+        .part_of(part_of_getrange)
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::String, "2.4.0", "O(N) for N returned bytes", "Reads a part of a string.")
         .arguments("key:key#0 start:integer end:integer"),
     DataSpec::new("substr", 4, getrange, Flags::READONLY)
+        .part_of(part_of_getrange)
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::String, "1.0.0", "O(N) for N returned bytes", "Reads a part of a string.")

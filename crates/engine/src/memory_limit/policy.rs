@@ -2,7 +2,7 @@
 
 use mantissa_commands::{decayed_frequency, idle_seconds};
 use mantissa_config::{Config, MaxmemoryPolicy};
-use mantissa_persist::tier::VALUE_BYTES_MAX;
+use mantissa_persist::tier::{TEXT_BYTES_MAX, VALUE_BYTES_MAX};
 use mantissa_store::{Database, Entry};
 
 /// The order in which keys are evicted.
@@ -121,10 +121,10 @@ fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
     if entry.is_cold() {
         return entry.is_in_memory();
     }
-    let bytes = match entry.string_len() {
-        Some(len) => len,
+    let (bytes, bytes_max) = match entry.string_len() {
+        Some(len) => (len, TEXT_BYTES_MAX),
         None if entry.free_effort() > 1_000 => return false,
-        None => entry.memory_usage(),
+        None => (entry.memory_usage(), VALUE_BYTES_MAX),
     };
-    bytes >= bytes_min.max(1) && bytes <= VALUE_BYTES_MAX && entry.cold_facts().is_some()
+    (bytes_min.max(1)..=bytes_max).contains(&bytes) && entry.cold_facts().is_some()
 }

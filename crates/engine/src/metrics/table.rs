@@ -417,6 +417,8 @@ metrics! {
     Counter "mantissa_tier_written_bytes_total" Field("tier_written_bytes") =>
         "Bytes of values written to disk.";
     Counter "mantissa_tier_reads_total" Field("tier_reads") => "Values read from disk.";
+    Counter "mantissa_tier_part_reads_total" Field("tier_part_reads") => "Parts of values read from disk.";
+    Counter "mantissa_tier_read_bytes_total" Field("tier_read_bytes") => "Bytes of values read from disk.";
     Counter "mantissa_tier_waited_requests_total" Field("tier_waited_requests") =>
         "Requests that have waited for values on disk.";
     Counter "mantissa_tier_read_errors_total" Field("tier_read_errors") =>

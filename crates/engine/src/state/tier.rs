@@ -2,12 +2,13 @@
 //! [`crate::tier`].
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mantissa_persist::tier::{TierFigures, TierFile};
-use mantissa_store::cold::Cold;
+use mantissa_store::cold::{Cold, Part, RecordId};
 use mantissa_store::{EncodingLimits, KeyHash};
 use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
@@ -95,12 +96,61 @@ impl Tier {
 /// A database and the hash of a key in it.
 pub type Key = (usize, KeyHash);
 
-/// A value to be read.
-pub struct Read {
-    /// The key that has it.
-    pub key: Key,
-    /// Its record.
-    pub cold: Cold,
+/// A value to be read, or a part of one.
+pub enum Read {
+    /// The value of a key.
+    Value(Key, Cold),
+    /// A part of a string.
+    Part(Arc<PartRead>),
+}
+
+/// What those who need the same read have in common.
+#[derive(PartialEq, Eq, Hash)]
+enum Wanted {
+    Value(Key),
+    /// Bytes of a record.
+    Part(RecordId, Range<usize>),
+}
+
+impl Read {
+    fn wanted(&self) -> Wanted {
+        match self {
+            Read::Value(key, _) => Wanted::Value(*key),
+            Read::Part(part) => Wanted::Part(part.cold.id(), part.range.clone()),
+        }
+    }
+}
+
+/// A part of a string that is read for requests that need no more of it.
+pub struct PartRead {
+    /// The record.
+    cold: Cold,
+    /// The bytes that are read.
+    range: Range<usize>,
+    outcome: OnceLock<Result<Part, String>>,
+}
+
+impl PartRead {
+    /// Reads it.
+    pub fn run(&self) -> Result<(), String> {
+        let outcome = self.outcome.get_or_init(|| self.cold.read_part(self.range.clone()));
+        outcome.as_ref().map(|_| ()).map_err(String::clone)
+    }
+
+    /// What has been read, or why it could not be; `None` if it has not been tried yet.
+    pub fn outcome(&self) -> Option<Result<&Part, &str>> {
+        self.outcome.get().map(|outcome| outcome.as_ref().map_err(String::as_str))
+    }
+
+    /// What has been read.
+    pub fn part(&self) -> Option<&Part> {
+        self.outcome()?.ok()
+    }
+
+    /// Whether these are the bytes of that record.
+    pub fn is_of(&self, cold: &Cold, range: &Range<usize>) -> bool {
+        self.range == *range && self.cold.is_same(cold)
+    }
 }
 
 /// A request that waits.
@@ -122,8 +172,28 @@ pub struct Reads {
 #[derive(Default)]
 struct Queue {
     reads: VecDeque<Read>,
-    waiting: HashMap<Key, Vec<Arc<Waiting>>>,
-    failures: HashMap<Key, (Instant, String)>,
+    /// What is being read, those that wait included.
+    wanted: HashMap<Wanted, Awaited>,
+    failures: HashMap<Wanted, (Instant, String)>,
+}
+
+/// Who waits for a value or a part of one.
+#[derive(Default)]
+struct Awaited {
+    waiting: Vec<Arc<Waiting>>,
+    /// Where the part goes.
+    part: Option<Arc<PartRead>>,
+}
+
+impl Queue {
+    /// Why something can not be read, for as long as that counts.
+    fn failure(&mut self, wanted: &Wanted) -> Option<String> {
+        if self.failures.is_empty() {
+            return None;
+        }
+        self.failures.retain(|_, (since, _)| clock::since(*since) < FAILURE_LASTS);
+        self.failures.get(wanted).map(|(_, reason)| reason.clone())
+    }
 }
 
 impl Reads {
@@ -135,11 +205,12 @@ impl Reads {
     /// The failure of a key that holds still.
     pub fn failure(&self, keys: &[(Key, Cold)]) -> Option<String> {
         let mut queue = self.queue.lock();
-        if queue.failures.is_empty() {
-            return None;
-        }
-        queue.failures.retain(|_, (since, _)| clock::since(*since) < FAILURE_LASTS);
-        keys.iter().find_map(|(key, _)| queue.failures.get(key)).map(|(_, reason)| reason.clone())
+        keys.iter().find_map(|(key, _)| queue.failure(&Wanted::Value(*key)))
+    }
+
+    /// The failure of a part of a record that holds still.
+    pub fn part_failure(&self, cold: &Cold, range: &Range<usize>) -> Option<String> {
+        self.queue.lock().failure(&Wanted::Part(cold.id(), range.clone()))
     }
 
     /// Has values read for a session's request.
@@ -149,13 +220,30 @@ impl Reads {
         let waiting = Arc::new(Waiting { session: Arc::clone(session), left });
         let mut queue = self.queue.lock();
         for (key, cold) in missing {
-            let others = queue.waiting.entry(key).or_default();
-            others.push(Arc::clone(&waiting));
-            if others.len() == 1 {
-                queue.reads.push_back(Read { key, cold });
+            let awaited = queue.wanted.entry(Wanted::Value(key)).or_default();
+            awaited.waiting.push(Arc::clone(&waiting));
+            if awaited.waiting.len() == 1 {
+                queue.reads.push_back(Read::Value(key, cold));
                 self.arrived.notify_one();
             }
         }
+    }
+
+    /// Has these bytes of a record read for a session's request, and returns where they go.
+    pub fn add_part(&self, session: &Arc<SharedSession>, cold: Cold, range: Range<usize>) -> Arc<PartRead> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        let waiting = Arc::new(Waiting { session: Arc::clone(session), left: AtomicUsize::new(1) });
+        let mut queue = self.queue.lock();
+        let awaited = queue.wanted.entry(Wanted::Part(cold.id(), range.clone())).or_default();
+        awaited.waiting.push(waiting);
+        if let Some(part) = &awaited.part {
+            return Arc::clone(part);
+        }
+        let part = Arc::new(PartRead { cold, range, outcome: OnceLock::new() });
+        awaited.part = Some(Arc::clone(&part));
+        queue.reads.push_back(Read::Part(Arc::clone(&part)));
+        self.arrived.notify_one();
+        part
     }
 
     /// The next value to be read; `None` if none comes for a while.
@@ -171,9 +259,9 @@ impl Reads {
     pub fn end(&self, read: &Read, failure: Option<String>) -> Vec<Arc<SharedSession>> {
         let mut queue = self.queue.lock();
         if let Some(reason) = failure {
-            queue.failures.insert(read.key, (clock::now(), reason));
+            queue.failures.insert(read.wanted(), (clock::now(), reason));
         }
-        let mut waiting = queue.waiting.remove(&read.key).unwrap_or_default();
+        let mut waiting = queue.wanted.remove(&read.wanted()).unwrap_or_default().waiting;
         waiting.retain(|waiting| waiting.left.fetch_sub(1, Ordering::AcqRel) == 1);
         waiting.iter().map(|waiting| Arc::clone(&waiting.session)).collect()
     }

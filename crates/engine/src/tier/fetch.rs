@@ -7,7 +7,13 @@
 //!
 //! Requests that need the same value share one read. A value that can not be read is an error for those who
 //! need it, and is tried again after a second.
+//!
+//! A command that reads a part of a string ([`mantissa_commands::Info::part_of`]) waits for that part alone.
+//! The part goes to the session, which lends it to the command; the value stays where it is. It is of one
+//! record: if the string is not in that any more when the request runs again, the request begins anew.
+//! Transactions and scripts read values whole.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{KeyFlags, Traits};
@@ -48,6 +54,10 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     {
         return Ready::Later;
     }
+    if let Some(missing) = find_missing_part(context, session, command, args) {
+        return prepare_part(context, session, missing);
+    }
+    session.part = None;
     let mut missing = Vec::new();
     if info.traits.has(Traits::RUNS_QUEUE) {
         for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
@@ -69,6 +79,61 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     missing.dedup_by_key(|(key, _)| *key);
     engine.tier.reads.add(&session.shared, missing);
     Ready::Later
+}
+
+/// Sees to it that the session gets these bytes of a record.
+fn prepare_part(context: &Context, session: &mut Session, (cold, range): (Cold, Range<usize>)) -> Ready {
+    let reads = &context.engine.tier.reads;
+    if range.is_empty() {
+        session.fetches = 0;
+        return Ready::Now;
+    }
+    let failure = match session.part.as_ref().filter(|part| part.is_of(&cold, &range)) {
+        Some(part) => match part.outcome() {
+            None => return Ready::Later,
+            Some(Ok(_)) => {
+                session.fetches = 0;
+                return Ready::Now;
+            }
+            Some(Err(reason)) => Some(reason.to_owned()),
+        },
+        None => reads.part_failure(&cold, &range),
+    };
+    if let Some(reason) = failure {
+        (session.fetches, session.part) = (0, None);
+        return Ready::Never(unreadable(reason));
+    }
+    if session.fetches >= FETCHES_MAX {
+        (session.fetches, session.part) = (0, None);
+        return Ready::Now;
+    }
+    session.fetches += 1;
+    session.part = Some(reads.add_part(&session.shared, cold, range));
+    Ready::Later
+}
+
+/// The record of the string at a command's key and which blocks of it the command needs, if any. `None` if
+/// the value is not on disk alone, or if all of it is needed.
+fn find_missing_part(
+    context: &Context,
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+) -> Option<(Cold, Range<usize>)> {
+    let part_of = command.info.part_of?;
+    let (engine, key) = (context.engine, args.get(1)?);
+    let hash = engine.keyspace.hash(key);
+    let index = engine.keyspace.shard_of(hash);
+    let locked = lock_one(engine, index, false).ok()?;
+    let entry = locked.shard(index)?.databases.get(session.database)?.get(hash, key)?;
+    let len = entry.cold_text_len().filter(|_| !entry.has_expired(context.now_ms))?;
+    let range = part_of(args, &context.active.settings, len as u64)?;
+    let cold = entry.cold()?;
+    if range.is_empty() {
+        return Some((cold, 0..0));
+    }
+    let range = cold.place().blocks_of(range.start as usize..range.end as usize)?;
+    Some((cold, range))
 }
 
 /// Has `visit` see the keys of a command whose values it needs.
@@ -98,6 +163,11 @@ pub fn bring(engine: &Engine, access: &Access<'_>, command: &Command, args: Args
 }
 
 fn bring_all(access: &Access<'_>, command: &Command, args: Args<'_>) -> Outcome {
+    if let (Some(part_of), Some(key)) = (command.info.part_of, args.get(1))
+        && access.has_part(key, |len| part_of(args, access.settings(), len))
+    {
+        return Ok(());
+    }
     visit_needed(command, args, |key| {
         let brought =
             if access.is_locked(key) { access.peek(key).map_or(Ok(()), Entry::bring) } else { Ok(()) };
@@ -147,10 +217,14 @@ pub fn read_all(engine: &Engine) {
     }
 }
 
-/// Reads a value and puts it beside its record, if the key still has that.
+/// Reads a value and puts it beside its record, if the key still has that. A part goes to those who wait for
+/// it.
 fn bring_copy(engine: &Engine, read: &Read) -> Result<(), String> {
-    let value = read.cold.read()?;
-    let (database, hash) = read.key;
+    let ((database, hash), cold) = match read {
+        Read::Value(key, cold) => (*key, cold),
+        Read::Part(part) => return part.run(),
+    };
+    let value = cold.read()?;
     let index = engine.keyspace.shard_of(hash);
     let give_up = || engine.stopping.load(Ordering::Relaxed);
     let set = ShardSet::one(index);
@@ -158,7 +232,7 @@ fn bring_copy(engine: &Engine, read: &Read) -> Result<(), String> {
     let Some(mut locked) = locked else { return Ok(()) };
     let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(database));
     if let Some(database) = database {
-        database.keep_otherwise(hash, |_| true, |entry| entry.keep_copy(&read.cold, value));
+        database.keep_otherwise(hash, |_| true, |entry| entry.keep_copy(cold, value));
     }
     Ok(())
 }

@@ -2,7 +2,9 @@
 //!
 //! As in eviction, a few entries of a random shard are drawn, and the least used of those seen so far goes.
 //! Its record is appended to the file's open segment, in memory, and the entry names the record from then on.
-//! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for.
+//! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for. The
+//! record of a long string is made of an image of it with nothing locked, and named if the string has not
+//! changed meanwhile; for that its shard is tried for a millisecond.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +12,8 @@ use std::time::Duration;
 use mantissa_config::Config;
 use mantissa_persist::load::Prepare;
 use mantissa_persist::tier::{RecordEncoder, Refusal};
-use mantissa_store::{Entry, ShardSet};
+use mantissa_store::cold::Cold;
+use mantissa_store::{Entry, ShardSet, TextImage};
 use mantissa_sys::{clock, simulation};
 
 use crate::context::Context;
@@ -25,6 +28,11 @@ const FRUITLESS_MAX: usize = 64;
 const REST_MS: i64 = 10;
 /// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
+
+/// How often the shard of a long string whose record has been made is tried.
+const LOCK_ATTEMPTS: usize = 20;
+/// How long it waits in between.
+const LOCK_PAUSE: Duration = Duration::from_micros(50);
 
 /// The outcome of moving one candidate.
 #[derive(PartialEq, Eq)]
@@ -184,17 +192,58 @@ impl Room<'_> {
         let moved = database.keep_otherwise(hash, is_wanted, |entry| {
             if entry.forget_copy() {
                 engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
-                return Moved::Yes;
+                return Ok(Moved::Yes);
             }
-            match file.append(encoder, entry) {
+            if let Some(facts) = entry.cold_facts()
+                && let Some(image) = entry.long_text_image()
+            {
+                return Err((facts, image));
+            }
+            Ok(match file.append(encoder, entry) {
                 Ok(cold) => {
                     entry.cool(cold);
                     engine.tier.note_use();
                     Moved::Yes
                 }
                 Err(refusal) => Moved::Refused(refusal),
-            }
+            })
         });
-        moved.unwrap_or(Moved::No)
+        let (facts, mut image) = match moved {
+            None => return Moved::No,
+            Some(Ok(moved)) => return moved,
+            Some(Err(long)) => long,
+        };
+        drop(locked);
+        let cold = match file.append_image(encoder, facts, &mut image) {
+            Ok(cold) => cold,
+            Err(refusal) => return Moved::Refused(refusal),
+        };
+        self.cool_long(candidate, &image, cold)
+    }
+
+    /// Has the entry of a long string name its record, if the string is still what the image has.
+    fn cool_long(&self, candidate: &Candidate, image: &TextImage, cold: Cold) -> Moved {
+        let (engine, hash) = (self.engine, candidate.hash);
+        let index = engine.keyspace.shard_of(hash);
+        // Not longer, since a slow script may have the shard.
+        let locked = (0..LOCK_ATTEMPTS).find_map(|attempt| {
+            if attempt > 0 {
+                simulation::sleep(LOCK_PAUSE);
+            }
+            engine.keyspace.try_lock(ShardSet::one(index)).ok()
+        });
+        let Some(mut locked) = locked else { return Moved::Locked };
+        let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(candidate.database));
+        let Some(database) = database else { return Moved::No };
+        let cool = |entry: &mut Entry| {
+            let is_same = entry.is_still(image);
+            if is_same {
+                entry.cool(cold);
+                engine.tier.note_use();
+            }
+            is_same
+        };
+        let is_cooled = database.keep_otherwise(hash, |_| true, cool) == Some(true);
+        if is_cooled { Moved::Yes } else { Moved::No }
     }
 }

@@ -12,6 +12,7 @@
 //! [`MemoryStorage::fill_up_after`]: the disk is full; a write puts down what fits, the next one fails.
 //! [`MemoryStorage::fail_sync`]: a sync fails, and the pages that it should have written count as clean, as
 //! on Linux: a later sync succeeds and does not write them. [`MemoryStorage::make_read_only`].
+//! [`MemoryStorage::spoil`]: a byte of files without a name is read as another one.
 
 use super::{OutputFile, ScratchFile, SharedFile, Storage, StorageFile, directory_of};
 use std::collections::{BTreeSet, HashMap};
@@ -142,6 +143,7 @@ struct State {
     fail_sync_at: Option<u64>,
     space_bytes: Option<u64>,
     is_read_only: bool,
+    spoiled_at: Option<u64>,
 }
 
 impl State {
@@ -191,6 +193,11 @@ impl MemoryStorage {
     /// Lets nothing be changed from now on, or again.
     pub fn make_read_only(&self, is_read_only: bool) {
         locked(&self.0).is_read_only = is_read_only;
+    }
+
+    /// Has a bit flipped in what is read of this byte of files without a name; `None`: of no byte.
+    pub fn spoil(&self, offset: Option<u64>) {
+        locked(&self.0).spoiled_at = offset;
     }
 
     /// A power loss: drops what is not durable, and clears all faults.
@@ -422,10 +429,14 @@ struct MemoryScratch {
 
 impl ScratchFile for MemoryScratch {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        drop(self.storage.operation()?);
+        let spoiled_at = self.storage.operation()?.spoiled_at;
         let bytes = locked(&self.bytes);
         let there = bytes.get(offset as usize..).and_then(|rest| rest.get(..buffer.len()));
         buffer.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+        let spoiled = spoiled_at.and_then(|at| at.checked_sub(offset));
+        if let Some(byte) = spoiled.and_then(|at| buffer.get_mut(at as usize)) {
+            *byte ^= 1;
+        }
         Ok(())
     }
 

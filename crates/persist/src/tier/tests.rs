@@ -110,7 +110,7 @@ fn collections_come_back_in_their_encodings() {
     }
     let number = Entry::string(b"key", b"12", None, 0);
     assert_eq!(file.append(&mut encoder, &number).expect_err("a number"), Refusal::Unfit);
-    let long = text_entry(vec![1; VALUE_BYTES_MAX + 1]);
+    let long = text_entry(vec![1; TEXT_BYTES_MAX + 1]);
     assert_eq!(file.append(&mut encoder, &long).expect_err("too long"), Refusal::Unfit);
 }
 
@@ -177,6 +177,92 @@ fn a_full_file_refuses_and_a_failing_disk_loses_nothing() {
         };
         assert_eq!(refusal, Refusal::Full);
         assert!(colds.len() >= 2 * SEGMENT_BYTES / 100_008 - 2);
+    });
+}
+
+/// A text of which no two blocks are equal.
+fn long_text(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
+}
+
+/// These bytes of the text in a record, read with as few blocks as have them.
+fn part_of(cold: &Cold, range: Range<usize>) -> Vec<u8> {
+    let blocks = cold.place().blocks_of(range.clone()).expect("it is a part");
+    let start = blocks.start;
+    let bytes = cold.segment().file().read_part(cold.segment().number(), cold.place(), blocks);
+    bytes.expect("it is there")[range.start - start..range.end - start].to_vec()
+}
+
+#[test]
+fn parts_of_long_strings_are_read_alone() {
+    let file = file_in(&MemoryStorage::new(), 4);
+    let mut encoder = RecordEncoder::default();
+    let lens = [16_384, 16_385, 5 * BLOCK_TEXT_BYTES, 300_000, 5 * BLOCK_TEXT_BYTES + 1, 70_000, 1_000_000];
+    let check = |colds: &[Cold]| {
+        for (cold, len) in colds.iter().zip(lens) {
+            let text = long_text(len);
+            assert_eq!(text_of(cold), text);
+            for start in (0..len).step_by(len / 13).chain([len - 1, BLOCK_TEXT_BYTES - 1, BLOCK_TEXT_BYTES]) {
+                for bytes in [1, 100, 4_000] {
+                    let range = start..len.min(start + bytes);
+                    assert_eq!(part_of(cold, range.clone()), text[range]);
+                }
+            }
+        }
+    };
+    let entries: Vec<Entry> = lens.iter().map(|len| text_entry(long_text(*len))).collect();
+    let colds: Vec<Cold> = entries.iter().map(|entry| append(&file, &mut encoder, entry)).collect();
+    check(&colds);
+    with_writer(&file, || {
+        let filler = text_entry(vec![b'x'; CHUNK_BYTES]);
+        let _filler = append(&file, &mut encoder, &filler);
+        wait_until(|| file.figures().waiting_bytes == 0);
+        check(&colds);
+        let before = file.figures();
+        part_of(&colds[6], 500_000..500_100);
+        let after = file.figures();
+        assert!(after.read_bytes - before.read_bytes <= 2 * BLOCK_BYTES as u64);
+        assert_eq!((after.part_reads - before.part_reads, after.reads), (1, before.reads));
+        let copies: Vec<Cold> = colds.iter().map(|cold| file.copy_record(cold).expect("a copy")).collect();
+        check(&copies);
+    });
+    assert_eq!(file.figures().read_errors, 0);
+}
+
+#[test]
+fn a_damaged_block_is_noticed_where_it_is_read() {
+    let storage = MemoryStorage::new();
+    let file = file_in(&storage, 4);
+    let mut encoder = RecordEncoder::default();
+    with_writer(&file, || {
+        let cold = append(&file, &mut encoder, &text_entry(long_text(300_000)));
+        wait_until(|| file.figures().waiting_bytes == 0);
+        let spoiled = 7 * BLOCK_BYTES + 100;
+        storage.spoil(Some(position(cold.segment().number(), cold.place().offset() + spoiled)));
+        for block in 0..20 {
+            let start = block * BLOCK_TEXT_BYTES;
+            let read = cold.read_part(start..start + BLOCK_TEXT_BYTES);
+            assert_eq!(read.err().is_some_and(|error| error.contains("checksum")), block == 7);
+        }
+        assert!(cold.read().is_err() && file.copy_record(&cold).is_err());
+        storage.spoil(None);
+        assert_eq!(text_of(&cold), long_text(300_000));
+    });
+}
+
+#[test]
+fn the_longest_strings_fill_segments_and_go_to_no_other() {
+    let file = file_in(&MemoryStorage::new(), 6);
+    let mut encoder = RecordEncoder::default();
+    with_writer(&file, || {
+        let colds: Vec<Cold> = [9 << 20, TEXT_BYTES_MAX, 100, 9 << 20, TEXT_BYTES_MAX]
+            .map(|len| append(&file, &mut encoder, &text_entry(vec![b'x'; len])))
+            .into();
+        assert_eq!(colds[1].place().record_bytes(), SEGMENT_BYTES);
+        // What the records leave unused of their segments is no reason to move them.
+        assert!(file.sparse_segments().is_empty());
+        assert!(text_of(&colds[4]).iter().all(|byte| *byte == b'x'));
+        assert_eq!(part_of(&colds[1], TEXT_BYTES_MAX - 10..TEXT_BYTES_MAX), [b'x'; 10]);
     });
 }
 

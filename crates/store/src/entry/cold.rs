@@ -1,7 +1,10 @@
 //! Entries whose value is on disk: see [`crate::cold`].
 
+use std::ops::Range;
+
 use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
-use crate::cold::{Cold, ColdSlot, Place, ValueFacts};
+use crate::cold::{Cold, ColdSlot, Part, Place, ValueFacts};
+use crate::text::TextImage;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
 impl Entry {
@@ -59,31 +62,51 @@ impl Entry {
         may_go.then(|| ValueFacts { kind, encoding: self.encoding(), is_written })
     }
 
+    /// An image of a long string in memory, from which its record can be made without a lock. `None` for
+    /// other values, and while an earlier image is being read.
+    pub fn long_text_image(&mut self) -> Option<TextImage> {
+        if !self.is_long_text() {
+            return None;
+        }
+        let text = self.large_text()?;
+        (!text.is_shared()).then(|| text.share())
+    }
+
+    /// Whether the value is a long string that has not changed since this image of it was made.
+    pub fn is_still(&mut self, image: &TextImage) -> bool {
+        self.large_text().is_some_and(|text| text.is_still(image))
+    }
+
     /// Puts the record of the value in its place, which has the same value.
     pub fn cool(&mut self, cold: Cold) {
         debug_assert_eq!(cold.place().kind(), self.kind());
         self.rebuild(self.expiry(), Payload::Cold(ColdSlot::new(cold)));
     }
 
+    /// Whether the value is in this record.
+    pub fn is_in_record(&self, cold: &Cold) -> bool {
+        self.cold_slot().is_some_and(|slot| slot.cold().is_same(cold))
+    }
+
+    /// Bytes of the string, if its value is in the record that a part is of, and they are in that part.
+    pub fn bytes_of<'p>(&self, part: &'p Part, range: Range<usize>) -> Option<&'p [u8]> {
+        part.bytes(range).filter(|_| self.is_in_record(part.cold()))
+    }
+
     /// Keeps the value of a record, which another thread has read, in memory too. False if the value is not
     /// in that record any more.
     pub fn keep_copy(&mut self, cold: &Cold, value: Value) -> bool {
-        match self.cold_slot() {
-            Some(slot) if slot.cold().is_same(cold) => {
-                slot.keep(value);
-                true
-            }
-            _ => false,
-        }
+        let slot = self.cold_slot().filter(|slot| slot.cold().is_same(cold));
+        slot.map(|slot| slot.keep(value)).is_some()
     }
 
     /// Names another record of the same value. False if it is not in the record `from` any more.
     pub fn move_record(&mut self, from: &Cold, to: Cold) -> bool {
-        let is_there = self.cold_slot().is_some_and(|slot| slot.cold().is_same(from));
+        let is_there = self.is_in_record(from);
         if is_there {
-            let is_in_memory = self.is_in_memory().then(|| self.value().to_value());
+            let copy = self.take_copy();
             self.cool(to);
-            if let (Some(value), Some(slot)) = (is_in_memory, self.cold_slot()) {
+            if let (Some(value), Some(slot)) = (copy, self.cold_slot()) {
                 slot.keep(value);
             }
         }
@@ -108,17 +131,33 @@ impl Entry {
 
     /// Takes a value that is on disk out of memory. False if it was not in both.
     pub fn forget_copy(&mut self) -> bool {
+        self.take_copy().is_some()
+    }
+
+    /// Takes a value that is on disk out of memory. `None` if it was not in both.
+    fn take_copy(&mut self) -> Option<Value> {
         if !self.is_cold() {
-            return false;
+            return None;
         }
         // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
-        unsafe { &mut *self.value_place().cast::<ColdSlot>() }.forget().is_some()
+        unsafe { &mut *self.value_place().cast::<ColdSlot>() }.forget()
+    }
+
+    /// The value, taken out of memory or read from disk. Its record stays.
+    pub(super) fn take_value(&mut self) -> Value {
+        if let Some(slot) = self.cold_slot() {
+            slot.value();
+        }
+        match self.take_copy() {
+            Some(value) => value,
+            None => self.value().to_value(),
+        }
     }
 
     /// Gives the record of a value on disk up and keeps the value in memory, which is to be changed.
     #[cold]
     pub(super) fn warm(&mut self) {
-        let value = self.value().to_value();
+        let value = self.take_value();
         let is_written = self.cold_place().is_some_and(Place::is_written);
         let payload = match value {
             Value::Integer(number) => Payload::Integer(number),
@@ -155,6 +194,12 @@ impl Entry {
             Some(place) => (place.kind() == Kind::String).then(|| place.len()),
             None => self.as_string().map(StringRef::len),
         }
+    }
+
+    /// The length of a string that is on disk and not in memory.
+    pub fn cold_text_len(&self) -> Option<usize> {
+        let slot = self.cold_slot().filter(|slot| !slot.is_in_memory())?;
+        (slot.place().kind() == Kind::String).then(|| slot.place().len())
     }
 
     /// The number of elements, or of bytes of a string; `None` if it would have to be read from disk.

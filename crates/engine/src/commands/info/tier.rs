@@ -16,6 +16,8 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     lines.add("tier_written_values", figures.file.written);
     lines.add("tier_written_bytes", figures.file.written_bytes);
     lines.add("tier_reads", figures.file.reads);
+    lines.add("tier_part_reads", figures.file.part_reads);
+    lines.add("tier_read_bytes", figures.file.read_bytes);
     lines.add("tier_waited_requests", figures.fetches);
     lines.add("tier_read_errors", figures.file.read_errors);
     lines.add("tier_write_errors", figures.file.write_errors);
