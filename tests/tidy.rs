@@ -63,7 +63,10 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("archive", &["persist", "store", "sys", "number"]),
     ("server", &["archive", "engine", "commands", "persist", "store", "net", "sys", "protocol"]),
-    ("cli", &["archive", "config", "protocol", "number", "persist", "net", "sys"]),
+    (
+        "cli",
+        &["archive", "engine", "commands", "config", "store", "protocol", "number", "persist", "net", "sys"],
+    ),
     ("mantissa", &["server", "cli"]),
 ];
 

@@ -2,6 +2,7 @@
 //!
 //! Files that it writes appear when they are whole. Progress is shown on terminals only.
 
+mod keys_in_time;
 mod options;
 mod point_in_time;
 mod show;
@@ -199,13 +200,7 @@ fn restore(options: &Restore) -> io::Result<bool> {
     let archive = options.place.open()?;
     let name = options.snapshot.as_deref().unwrap_or_default();
     if let Some(time_s) = options.at {
-        if name.is_empty() {
-            return Err(io::Error::other(
-                "--at takes a folder: mantissa archive restore ARCHIVE --at TIME FOLDER",
-            ));
-        }
-        println!("{}", point_in_time::restore(&archive, time_s, Path::new(name))?);
-        return Ok(true);
+        return restore_at(options, &archive, time_s);
     }
     let snapshot = archive.find(name)?;
     let (selection, bytes) = (options.selection(), snapshot.facts.bytes);
@@ -223,6 +218,36 @@ fn restore(options: &Restore) -> io::Result<bool> {
     bar.finish_and_clear();
     tell_written(path, restored.keys);
     Ok(true)
+}
+
+/// Restores the state of a second into a folder, or keys of it as those of a snapshot.
+fn restore_at(options: &Restore, archive: &Archive<impl Store>, time_s: u64) -> io::Result<bool> {
+    let (selection, path) = (options.selection(), options.snapshot.as_deref().map(Path::new));
+    if selection.is_all() {
+        let folder = path.ok_or_else(|| {
+            io::Error::other("--at takes a folder: mantissa archive restore ARCHIVE --at TIME FOLDER")
+        })?;
+        println!("{}", point_in_time::restore(archive, time_s, folder)?);
+        return Ok(true);
+    }
+    let (found, is_whole) = match path {
+        Some(path) => {
+            let found = write_file(path, |out| keys_in_time::write(archive, time_s, &selection, out))?;
+            tell_written(path, found.keys);
+            (found, true)
+        }
+        None => {
+            let target = options.target.target().map_err(io::Error::other)?;
+            let import = ImportOptions::for_dump(options.replace).map_err(io::Error::other)?;
+            let (found, dump, bytes) = keys_in_time::write_scratch(archive, time_s, &selection)?;
+            let is_whole = transfer::restore(dump, bytes, &target, &import)?;
+            (found, is_whole)
+        }
+    };
+    if path != Some(Path::new("-")) {
+        println!("from {}{}", found.snapshot.name, point_in_time::reached(&found.replayed, time_s));
+    }
+    Ok(is_whole)
 }
 
 fn export(options: &Export) -> io::Result<bool> {

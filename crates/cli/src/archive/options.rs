@@ -112,9 +112,9 @@ pub(crate) struct Restore {
     #[arg(value_name = "SNAPSHOT", required_unless_present = "at")]
     pub(crate) snapshot: Option<String>,
     /// The state of this time: `2026-11-25T07:00:00Z`, or Unix time in seconds. In place of a snapshot comes
-    /// a folder, in which a server with `appendonly yes` finds it as an append-only file
-    #[arg(long, value_name = "TIME", value_parser = time_of)]
-    #[arg(conflicts_with_all = ["file", "only_keys", "only_prefixes", "database", "replace"])]
+    /// a folder, in which a server with `appendonly yes` finds it as an append-only file; or, if keys are
+    /// chosen, the dump to write or nothing
+    #[arg(long, value_name = "TIME", value_parser = time_of, conflicts_with = "file")]
     pub(crate) at: Option<u64>,
     /// The dump to write, or `-` for standard output; the server that the options name, if this is not given
     #[arg(value_name = "FILE")]

@@ -12,7 +12,8 @@ use mantissa_protocol::encode_request;
 use super::{named, show, time};
 
 const NAME: &str = "appendonly.aof";
-const FOLDER: &str = "appendonlydir";
+/// The folder of an append-only file in that of a server.
+pub(super) const FOLDER: &str = "appendonlydir";
 
 /// Writes the state of a second into a folder for a server, which gets it as a whole or not at all. Returns
 /// what was done, as a sentence.
@@ -24,7 +25,9 @@ pub(super) fn restore(archive: &Archive<impl Store>, time_s: u64, folder: &Path)
     }
     let beside = folder.join(format!("{FOLDER}.part"));
     fs::create_dir_all(&beside).map_err(|error| named(&beside, error))?;
-    let written = write(archive, &snapshot, time_s, &beside).and_then(|replayed| {
+    let all = (&snapshot, &Selection::default());
+    let written = write(archive, all, time_s, &beside, |commands, out| out.write_all(commands));
+    let written = written.and_then(|replayed| {
         fs::rename(&beside, &target).map_err(|error| named(&target, error))?;
         File::open(folder)?.sync_all()?;
         Ok(replayed)
@@ -36,6 +39,14 @@ pub(super) fn restore(archive: &Archive<impl Store>, time_s: u64, folder: &Path)
     let replayed = written?;
     let (name, log) = (&snapshot.name, show::size(replayed.bytes));
     let mut text = format!("wrote {name} and {log} of the log to {}", target.display());
+    text += &reached(&replayed, time_s);
+    text += &format!("\nmantissa server --dir {} --appendonly yes loads it", folder.display());
+    Ok(text)
+}
+
+/// How far the log led, as lines that each begin with a line break.
+pub(super) fn reached(replayed: &Replayed, time_s: u64) -> String {
+    let mut text = String::new();
     if replayed.last_s > 0 {
         text += &format!("\nthe last change is of {}", time::text(replayed.last_s));
     }
@@ -45,20 +56,22 @@ pub(super) fn restore(archive: &Archive<impl Store>, time_s: u64, folder: &Path)
             time::text(time_s)
         );
     }
-    text += &format!("\nmantissa server --dir {} --appendonly yes loads it", folder.display());
-    Ok(text)
+    text
 }
 
-fn write(
+/// Writes what is wanted of a snapshot, and what `choose` writes of the commands behind it up to a second, as
+/// an append-only file into a folder.
+pub(super) fn write(
     archive: &Archive<impl Store>,
-    snapshot: &Snapshot,
+    (snapshot, selection): (&Snapshot, &Selection),
     time_s: u64,
     folder: &Path,
+    mut choose: impl FnMut(&[u8], &mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<Replayed> {
     let mut manifest = Manifest::default();
     let base = folder.join(manifest.next_base(NAME.as_ref(), true));
     let increment = folder.join(manifest.next_increment(NAME.as_ref(), None));
-    write_file(&base, |out| archive.restore(snapshot, &Selection::default(), out, &mut |_| {}).map(drop))?;
+    write_file(&base, |out| archive.restore(snapshot, selection, out, &mut |_| {}).map(drop))?;
     let mut replayed = Replayed::default();
     write_file(&increment, |out| {
         let Some(position) = &snapshot.facts.position else { return Ok(()) };
@@ -67,7 +80,7 @@ fn write(
             encode_request(&mut select, [&b"SELECT"[..], database.to_string().as_bytes()]);
             out.write_all(&select)?;
         }
-        replayed = archive.replay(position, time_s, |commands| out.write_all(commands))?;
+        replayed = archive.replay(position, time_s, |commands| choose(commands, out))?;
         Ok(())
     })?;
     write_file(&folder.join(format!("{NAME}.manifest")), |out| out.write_all(&manifest.to_text()))?;
