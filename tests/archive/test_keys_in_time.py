@@ -50,11 +50,10 @@ def change(random):
 
 
 def payloads(connection, keys):
-    """What some keys hold, and when they expire."""
+    """The digests of what some keys hold, and when they expire. Encodings do not count: they have a history."""
+    there = [key for key in keys if connection.call("EXISTS", key)]
     return {
-        key: (value, connection.call("PEXPIRETIME", key))
-        for key in keys
-        if (value := connection.call("DUMP", key)) is not None
+        key: (connection.call("DEBUG", "DIGEST-VALUE", key), connection.call("PEXPIRETIME", key)) for key in there
     }
 
 
@@ -100,10 +99,11 @@ def test_keys_are_what_they_were_in_any_second(archiving, archive, start_server,
         # Without a database come the keys of all.
         archive.do("restore", "--at", time_s, "--only-prefix", "a:", "-p", target.port)
         assert payloads(connection, KEYS) == {key: value for key, value in before.items() if key[0] == "a"}
-        connection.call("SET", "a:1", "kept")
-        kept = archive.call("restore", "--at", time_s, "--only-key", "a:1", "-n", "0", "-p", target.port)
+        one = min(before)
+        connection.call("SET", one, "kept")
+        kept = archive.call("restore", "--at", time_s, "--only-key", one, "-n", "0", "-p", target.port)
         assert kept.code == 1 and b"--replace" in kept.out
-        assert connection.call("GET", "a:1") == b"kept"
+        assert connection.call("GET", one) == b"kept"
     # Into a file, and a whole database.
     folder = tmp_path / "dump"
     folder.mkdir()
