@@ -27,8 +27,8 @@ const TAKES_WEB: &[u8] = b"web";
 /// What it says with the number of bytes of the history before its log.
 const LOG_BEGINS: &[u8] = b"log-begins";
 
-/// The kind of the messages with what the backlog has before that: each has the number of bytes before it, and
-/// bytes.
+/// The kind of the messages with what the backlog has before that: each has the number of bytes before it,
+/// and bytes.
 const BACKLOG: &[u8] = b"backlog";
 
 /// Stands for the address of the process that is taken over from.

@@ -105,8 +105,8 @@ fn former_of(kept: &Kept) -> Option<&Former> {
     kept.former.as_ref().filter(|_| kept.backlog.first() <= kept.first)
 }
 
-/// What is kept of the history behind its first `offset` bytes: first these pieces, then what the reader of the
-/// log has. `None` if some of it is not kept.
+/// What is kept of the history behind its first `offset` bytes: first these pieces, then what the reader of
+/// the log has. `None` if some of it is not kept.
 pub fn read_from(engine: &Engine, offset: u64, bytes_max: u64) -> Option<(Vec<Arc<Vec<u8>>>, Reader)> {
     let kept = engine.replication.kept.lock();
     let kept = kept.as_ref()?;
@@ -138,8 +138,8 @@ pub fn log_offset(engine: &Engine) -> Option<u64> {
     engine.replication.kept.lock().as_ref().map(|kept| engine.replication.offset_of(kept.first))
 }
 
-/// Gives what is kept of the history before its byte `end`, at most `repl-backlog-size` bytes: in pieces, each
-/// with the number of bytes before it.
+/// Gives what is kept of the history before its byte `end`, at most `repl-backlog-size` bytes: in pieces,
+/// each with the number of bytes before it.
 pub fn pass_on(
     engine: &Engine,
     end: u64,

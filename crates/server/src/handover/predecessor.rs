@@ -3,7 +3,7 @@
 //! ```text
 //! here                                     the successor
 //! begin: configuration          ->         makes an engine, follows this server as a replica
-//!                               <-         synced, what it takes beside clients over RESP, where its log begins
+//!                               <-         synced, what it takes beside RESP clients, where its log begins
 //! backlog ...                   ->         keeps it: what comes before its log, for replicas that come back
 //! catch-up: the log's end       ->         applies the stream to that end at least
 //!                               <-         caught-up, and again until that takes no time

@@ -15,8 +15,9 @@
 //! | 32..=127 | integer from -16 to 79 | |
 //! | 128..=255 | string of up to 127 bytes | text |
 //!
-//! Every number and every string has one encoding, the shortest, so equal ones of a kind have equal bytes. The
-//! texts of the strings that need no escape are copied when they are printed. Stepping over a value costs O(1).
+//! Every number and every string has one encoding, the shortest, so equal ones of a kind have equal bytes.
+//! The texts of the strings that need no escape are copied when they are printed. Stepping over a value
+//! costs O(1).
 
 use super::plain::{self, Place, Sink};
 

@@ -390,8 +390,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Ends a string whose text stands between a byte at `start` and `place`. If it is long its text is moved,
-    /// to make room for a longer header.
+    /// Ends a string whose text stands between a byte at `start` and `place`. If it is long its text is
+    /// moved, to make room for a longer header.
     #[inline]
     fn end_string(&mut self, start: Place, needs_escape: bool, place: Place) -> Place {
         let at = self.sink.len(start);

@@ -114,8 +114,8 @@ impl<'v> Sink<'v> {
         Place(len + count.min(N))
     }
 
-    /// Writes `before`, the first `len` bytes of `text`, at most all, and `behind`. It takes less time if 15 more
-    /// can be read.
+    /// Writes `before`, the first `len` bytes of `text`, at most all, and `behind`. It takes less time if
+    /// 15 more can be read.
     #[inline(always)]
     pub fn text_between(
         &mut self,
@@ -132,8 +132,8 @@ impl<'v> Sink<'v> {
             self.grow(at, needed);
         }
         let steps = len.div_ceil(STEP);
-        // SAFETY: the room has 19 bytes more than the text behind `at`. Its whole steps are read where they all
-        // lie in the text, and otherwise the text alone; the bytes behind it are written last.
+        // SAFETY: the room has 19 bytes more than the text behind `at`. Its whole steps are read where they
+        // all lie in the text, and otherwise the text alone; the bytes behind it are written last.
         unsafe {
             let to = self.0.as_mut_ptr().add(at);
             to.write(before);

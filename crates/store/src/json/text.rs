@@ -150,8 +150,8 @@ static SMALL_TEXTS: [[u8; 4]; packed::SMALL_COUNT] = {
     texts
 };
 
-/// Writes the text of the value that begins at `at`, which is no container with elements, and `behind`. Returns
-/// where the value ends.
+/// Writes the text of the value that begins at `at`, which is no container with elements, and `behind`.
+/// Returns where the value ends.
 #[inline(always)]
 fn write_scalar(bytes: &[u8], at: usize, behind: u8, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
     if let tag @ packed::SHORT_STRING.. = bytes[at] {

@@ -1,7 +1,7 @@
 //! Whether bytes are UTF-8.
 //!
-//! With AVX2 32 bytes are looked at together, and ASCII costs a test of its top bits: see "Validating UTF-8 in
-//! less than one instruction per byte" by Keiser and Lemire (2021), whose tables these are.
+//! With AVX2 32 bytes are looked at together, and ASCII costs a test of its top bits: see "Validating UTF-8
+//! in less than one instruction per byte" by Keiser and Lemire (2021), whose tables these are.
 
 /// Shorter texts are left to the standard library.
 #[cfg(target_arch = "x86_64")]
