@@ -3,7 +3,7 @@
 
 use mantissa_commands::json::path::Path;
 use mantissa_store::Json;
-use mantissa_store::json::{Fragment, View};
+use mantissa_store::json::{DEPTH_MAX, FloatType, Fragment, View};
 
 fn printed(view: View<'_>) -> String {
     let mut text = Vec::new();
@@ -23,6 +23,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let shown = printed(value.view());
     let again = Fragment::parse(&shown).expect("what is printed is JSON");
     assert_eq!(again, value);
+    for floats in [FloatType::Half, FloatType::BFloat, FloatType::Single, FloatType::Double] {
+        let Ok(rounded) = Fragment::parse_as(text, DEPTH_MAX, Some(floats)) else { continue };
+        let again = Fragment::parse_as(printed(rounded.view()), DEPTH_MAX, Some(floats));
+        assert_eq!(again, Ok(rounded));
+    }
     let mut document = Json::new(&value);
     let Ok(path) = Path::parse(path) else { return };
     let mut places = Vec::new();
@@ -38,10 +43,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     });
     for place in places.iter().rev().take(4) {
         document.set(place, &Fragment::string(&[b'x'; 300]));
-        Fragment::parse_of_document(&printed(document.root())).expect("what is printed is JSON");
+        Fragment::parse_as(printed(document.root()), DEPTH_MAX, None).expect("what is printed is JSON");
     }
     if let Some((&last, around)) = places.last().and_then(|place| place.split_last()) {
         document.remove(around, last, 1);
-        Fragment::parse_of_document(&printed(document.root())).expect("what is printed is JSON");
+        Fragment::parse_as(printed(document.root()), DEPTH_MAX, None).expect("what is printed is JSON");
     }
 });

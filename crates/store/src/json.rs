@@ -10,6 +10,7 @@
 //! RedisJSON.
 
 mod edit;
+mod floats;
 mod packed;
 mod parse;
 mod plain;
@@ -20,6 +21,7 @@ mod tree;
 mod utf8;
 mod view;
 
+pub use floats::FloatType;
 pub use packed::Number;
 pub use parse::{ParseError, TEXT_DEPTH_MAX};
 pub use text::{Layout, ListWriter, write_number, write_string};
@@ -46,7 +48,7 @@ pub struct Fragment(Vec<u8>);
 impl Fragment {
     /// Parses what a client has sent.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
-        Fragment::parsed(|out| parse::parse(text.as_ref(), TEXT_DEPTH_MAX, out))
+        Fragment::parse_as(text, TEXT_DEPTH_MAX, None)
     }
 
     /// The same, and refuses whatever stands behind the value but spaces.
@@ -54,9 +56,13 @@ impl Fragment {
         Fragment::parsed(|out| parse::parse_whole(text.as_ref(), TEXT_DEPTH_MAX, out))
     }
 
-    /// Parses what a document was printed as.
-    pub fn parse_of_document(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
-        Fragment::parsed(|out| parse::parse(text.as_ref(), DEPTH_MAX, out))
+    /// Parses a text that is refused at a depth. The elements of arrays of numbers are rounded to `floats`.
+    pub fn parse_as(
+        text: impl AsRef<[u8]>,
+        depth_max: usize,
+        floats: Option<FloatType>,
+    ) -> Result<Fragment, ParseError> {
+        Fragment::parsed(|out| parse::parse(text.as_ref(), depth_max, floats, out))
     }
 
     fn parsed(parse: impl FnOnce(&mut Vec<u8>) -> Result<(), ParseError>) -> Result<Fragment, ParseError> {
@@ -166,15 +172,15 @@ impl Json {
 
     /// Parses a document of a file.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Json, ParseError> {
-        Json::parsed(text.as_ref(), DEPTH_MAX)
+        Json::parse_as(text, DEPTH_MAX, None)
     }
 
-    /// Parses what a client has sent.
-    pub fn parse_of_client(text: impl AsRef<[u8]>) -> Result<Json, ParseError> {
-        Json::parsed(text.as_ref(), TEXT_DEPTH_MAX)
-    }
-
-    fn parsed(text: &[u8], depth_max: usize) -> Result<Json, ParseError> {
+    /// Parses a text that is refused at a depth. The elements of arrays of numbers are rounded to `floats`.
+    pub fn parse_as(
+        text: impl AsRef<[u8]>,
+        depth_max: usize,
+        floats: Option<FloatType>,
+    ) -> Result<Json, ParseError> {
         /// More bytes are not kept for the next text.
         const KEPT_BYTES_MAX: usize = 64 << 10;
         thread_local! {
@@ -182,7 +188,8 @@ impl Json {
         }
         PACKED.with_borrow_mut(|packed| {
             packed.clear();
-            let document = parse::parse(text, depth_max, packed).map(|()| Json::of_packed(packed));
+            let document =
+                parse::parse(text.as_ref(), depth_max, floats, packed).map(|()| Json::of_packed(packed));
             if packed.capacity() > KEPT_BYTES_MAX {
                 *packed = Vec::new();
             }

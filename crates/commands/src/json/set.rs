@@ -1,7 +1,7 @@
 //! Commands that put values into documents, and take them out.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::json::{Fragment, View};
+use mantissa_store::json::{DEPTH_MAX, FloatType, Fragment, TEXT_DEPTH_MAX, View};
 use mantissa_store::{Collection, Json, Kind, Value};
 
 use super::change::check_depth;
@@ -127,21 +127,11 @@ fn put_or_replace(access: &mut Access<'_>, key: &[u8], document: Json) -> Outcom
     Ok(())
 }
 
-/// The value of a text of the log, which may be nested as deeply as a document.
-fn parse_of_log(argument: &[u8]) -> Outcome<Fragment> {
-    super::parsed(Fragment::parse_of_document(argument), "")
-}
-
-/// The document of a text: of a client, or of the log.
-fn document_of(argument: &[u8], is_logged: bool) -> Outcome<Json> {
-    super::parsed(if is_logged { Json::parse(argument) } else { Json::parse_of_client(argument) }, "")
-}
-
-/// JSON.SET key path value [NX | XX] [FORMAT format]
+/// JSON.SET key path value [NX | XX] [FORMAT format] [FPHA FP16 | BF16 | FP32 | FP64]
 pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(4, args, "json.set")?;
     let key = args.at(1);
-    let mut condition = Condition::Always;
+    let (mut condition, mut floats) = (Condition::Always, None);
     let mut words = args.from(4).iter();
     while let Some(word) = words.next() {
         super::utf8(word)?;
@@ -154,20 +144,26 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
                     return Err(Error::fixed("ERR wrong format"));
                 }
             }
+            _ if is(word, "fpha") => {
+                let name = words.next().ok_or_else(|| Error::arity("json.set"))?;
+                floats = Some(FloatType::named(name).ok_or(Error::SYNTAX)?);
+            }
             _ => return Err(Error::SYNTAX),
         }
     }
+    // What the log has may be nested as deeply as a document.
+    let depth_max = if access.is_loading() { DEPTH_MAX } else { TEXT_DEPTH_MAX };
     let path = path_at(args, 2)?;
     let is_present = read(access, key)?.is_some();
     let is_wanted = condition != if is_present { Condition::IfMissing } else { Condition::IfPresent };
     let is_done = if path.is_root() {
-        let document = document_of(args.at(3), access.is_loading())?;
+        let document = super::parsed(Json::parse_as(args.at(3), depth_max, floats), "")?;
         if is_wanted {
             put_or_replace(access, key, document)?;
         }
         is_wanted
     } else {
-        let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
+        let value = super::parsed(Fragment::parse_as(args.at(3), depth_max, floats), "")?;
         if is_present {
             let document = super::change_present(access, key)?;
             let update = find_update(&path, document.root(), condition)?;

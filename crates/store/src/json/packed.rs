@@ -12,6 +12,7 @@
 //! | 17..=19 | array | bytes and count of elements (1, 2 or 4 each), elements |
 //! | 21..=23 | object | the same; each member is a string and a value |
 //! | 24..=26 | string with a quote, a backslash or a control character | length (1, 2 or 4), text |
+//! | 27 | double that is a binary32 | 4 |
 //! | 32..=127 | integer from -16 to 79 | |
 //! | 128..=255 | string of up to 127 bytes | text |
 //!
@@ -34,6 +35,7 @@ const DECIMAL_8: u8 = 9;
 const DECIMAL_16: u8 = 10;
 const DECIMAL_32: u8 = 11;
 const DECIMAL_64: u8 = 12;
+const SINGLE: u8 = 27;
 const STRING_8: u8 = 13;
 const STRING_16: u8 = 14;
 const STRING_32: u8 = 15;
@@ -59,11 +61,11 @@ pub(super) const SHORT_STRING: u8 = 128;
 pub(super) const SHORT_STRING_MAX: usize = 127;
 
 /// Bytes of the shortest header of a container that has elements.
-const HEADER_MIN: usize = 3;
+pub(super) const HEADER_MIN: usize = 3;
 
 /// Decimal scales that are tried, and what they divide by. Such a power and an integer below 2^53 are exact,
 /// so their quotient is the double closest to the decimal number.
-const POWERS: [f64; 10] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const POWERS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
 /// Integers that are encoded with a scale are no larger.
 const DECIMAL_MAX: f64 = (1_u64 << 31) as f64;
 
@@ -173,10 +175,10 @@ pub(super) fn container(bytes: &[u8]) -> Option<u8> {
 pub(super) fn size(bytes: &[u8]) -> usize {
     match bytes[0] {
         tag @ SHORT_STRING.. => 1 + usize::from(tag - SHORT_STRING),
-        SMALL.. | NULL..=TRUE | 27..SMALL => 1,
+        SMALL.. | NULL..=TRUE | 28..SMALL => 1,
         INT_8 => 2,
         INT_16 => 3,
-        INT_32 => 5,
+        INT_32 | SINGLE => 5,
         INT_64 | UNSIGNED | DOUBLE => 9,
         DECIMAL_8 => 3,
         DECIMAL_16 => 4,
@@ -215,6 +217,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<Number> {
         INT_64 => Number::Integer(signed(&bytes[1..], 8)),
         UNSIGNED => Number::Unsigned(u64::from_le_bytes(eight(&bytes[1..]))),
         DOUBLE => Number::Double(f64::from_le_bytes(eight(&bytes[1..]))),
+        SINGLE => Number::Double(f64::from(f32::from_bits(unsigned(&bytes[1..], 4) as u32))),
         _ => {
             let (integer, scale) = decimal(bytes)?;
             Number::Double(integer as f64 / POWERS[scale % POWERS.len()])
@@ -292,6 +295,12 @@ fn double_bytes(value: f64) -> NumberBytes {
                 return bytes;
             }
         }
+    }
+    let single = value as f32;
+    if f64::from(single) == value {
+        let mut bytes = [SINGLE; NUMBER_BYTES_MAX];
+        bytes[1..5].copy_from_slice(&single.to_le_bytes());
+        return (bytes, 5);
     }
     eight_bytes(DOUBLE, value.to_le_bytes())
 }

@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 use mantissa_number::leading_digits;
 use smallvec::SmallVec;
 
+use super::floats::FloatType;
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
 use super::plain::{self, Place, Sink};
 use super::utf8;
@@ -49,23 +50,36 @@ impl fmt::Display for ParseError {
 }
 
 /// Appends the packed form of the value that the text begins with. `depth_max` is the depth at which it is
-/// refused. What an error leaves behind `out` is of no use.
-pub(super) fn parse(text: &[u8], depth_max: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
-    run(text, depth_max, false, out)
+/// refused. The elements of arrays of numbers are rounded to `floats`. What an error leaves behind `out` is
+/// of no use.
+pub(super) fn parse(
+    text: &[u8],
+    depth_max: usize,
+    floats: Option<FloatType>,
+    out: &mut Vec<u8>,
+) -> Result<(), ParseError> {
+    run(text, depth_max, false, floats, out)
 }
 
 /// The same, and refuses whatever stands behind the value but spaces.
 pub(super) fn parse_whole(text: &[u8], depth_max: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
-    run(text, depth_max, true, out)
+    run(text, depth_max, true, None, out)
 }
 
-fn run(text: &[u8], depth_max: usize, is_whole: bool, out: &mut Vec<u8>) -> Result<(), ParseError> {
+fn run(
+    text: &[u8],
+    depth_max: usize,
+    is_whole: bool,
+    floats: Option<FloatType>,
+    out: &mut Vec<u8>,
+) -> Result<(), ParseError> {
     if !utf8::is_valid(text) {
         return Err(ParseError::NotUtf8);
     }
     out.reserve(text.len() + ROOM);
     let (sink, place) = Sink::new(out);
-    let mut parser = Parser { text, sink, keys: SmallVec::new(), depth_left: depth_max, failure: None };
+    let mut parser =
+        Parser { text, sink, keys: SmallVec::new(), depth_left: depth_max, floats, failure: None };
     let (first, at) = parser.peek(0);
     let end = parser.value(first, at, place).and_then(|(end, place)| match parser.peek(end.get()) {
         (Some(_), at) if is_whole => parser.at_next(at, "trailing characters"),
@@ -127,6 +141,8 @@ struct Parser<'a, 'o> {
     /// Those of all open objects.
     keys: SmallVec<[Key; 16]>,
     depth_left: usize,
+    /// What the elements of arrays of numbers are rounded to.
+    floats: Option<FloatType>,
     failure: Option<Failure>,
 }
 
@@ -226,8 +242,8 @@ impl Parser<'_, '_> {
         Some(at + 1)
     }
 
-    fn array(&mut self, at: usize, place: Place) -> Step {
-        let at = self.descend(at)?;
+    fn array(&mut self, open: usize, place: Place) -> Step {
+        let at = self.descend(open)?;
         let start = self.sink.len(place);
         let mut place = packed::begin_in(&mut self.sink, place);
         let mut count = 0;
@@ -257,7 +273,44 @@ impl Parser<'_, '_> {
             }
         }
         self.depth_left += 1;
+        if let Some(floats) = self.floats {
+            place = self.as_floats(floats, open, start, place)?;
+        }
         step(at + 1, packed::end_in(&mut self.sink, start, ARRAY, count, place))
+    }
+
+    /// Rounds the elements of an array whose bracket stands at `open` in the text, if all are numbers.
+    /// Returns the place behind them. The array begins at `start` in what is written, and ends at `place`.
+    #[inline(never)]
+    fn as_floats(&mut self, floats: FloatType, open: usize, start: usize, place: Place) -> Option<Place> {
+        let body = self.sink.written(place)[start + packed::HEADER_MIN..].to_vec();
+        let mut numbers: SmallVec<[f64; 64]> = SmallVec::new();
+        let mut rest = body.as_slice();
+        while !rest.is_empty() {
+            let Some(number) = packed::number(rest) else { return Some(place) };
+            numbers.push(number.to_f64());
+            rest = &rest[packed::size(rest)..];
+        }
+        let mut place = self.sink.back(place, body.len());
+        for (index, number) in numbers.into_iter().enumerate() {
+            let Some(rounded) = floats.round(number) else {
+                let end = self.end_of_number(open + 1, index);
+                return self.behind(end, floats.out_of_range());
+            };
+            let (bytes, len) = packed::number_bytes(Number::Double(rounded));
+            place = self.sink.put(place, &bytes, len);
+        }
+        Some(place)
+    }
+
+    /// Where a number of an array of numbers ends, whose elements begin at `at`.
+    fn end_of_number(&self, mut at: usize, index: usize) -> usize {
+        for _ in 0..index {
+            at += 1 + self.text[at..].iter().take_while(|&&byte| byte != b',').count();
+        }
+        let (_, at) = self.peek(at);
+        let is_behind = |byte: &u8| matches!(byte, b',' | b']' | ..=b' ');
+        at + self.text[at..].iter().take_while(|byte| !is_behind(byte)).count()
     }
 
     fn object(&mut self, at: usize, place: Place) -> Step {
