@@ -41,11 +41,12 @@ pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet
             let mut before = None;
             for position in find_keys(command.info, args).unwrap_or_default() {
                 let key = args.at(position.index);
-                // TS.MADD has the same key again and again.
-                if before != Some(key) {
+                // Keys three arguments apart are those of TS.MADD, which often has the same one again.
+                let is_again = before.is_some_and(|at: usize| position.index == at + 3 && args.at(at) == key);
+                if !is_again {
                     shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
                 }
-                before = Some(key);
+                before = Some(position.index);
             }
             if let Some(key) = linked_argument(command, args) {
                 shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
