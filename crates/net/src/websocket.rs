@@ -16,14 +16,13 @@ mod close;
 mod decoder;
 mod handshake;
 mod mask;
-mod utf8;
 mod writer;
 
 pub use close::CloseCode;
 pub use decoder::{Decoder, Event, Incoming, Limits};
 pub use handshake::accept_key;
+pub use mantissa_sys::utf8::Utf8Checker;
 pub use mask::unmask;
-pub use utf8::Utf8Checker;
 pub use writer::{HEADER_BYTES_MAX, close, frame, header};
 
 /// What a message or control frame is (section 5.2).

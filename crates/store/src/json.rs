@@ -18,7 +18,6 @@ mod plain;
 mod tests;
 mod text;
 mod tree;
-mod utf8;
 mod view;
 
 pub use floats::FloatType;

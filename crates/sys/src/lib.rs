@@ -1,4 +1,5 @@
-//! The process and the operating system: signals, crashes, clocks, scheduling, limits, direct I/O.
+//! The process, the operating system and the processor: signals, crashes, clocks, scheduling, limits, direct
+//! I/O, checks of UTF-8.
 //!
 //! The lowest crate: it knows nothing of data, sockets or commands. Everything here is safe to call from safe
 //! code; each unsafe block gives its reason. Only [`clock`] and [`ThreadClock`] are called often.
@@ -16,5 +17,6 @@ pub mod signals;
 pub mod simulation;
 pub mod supervision;
 mod thread_clock;
+pub mod utf8;
 
 pub use thread_clock::ThreadClock;

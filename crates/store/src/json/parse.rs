@@ -11,12 +11,12 @@ use std::fmt;
 use std::num::NonZeroUsize;
 
 use mantissa_number::leading_digits;
+use mantissa_sys::utf8;
 use smallvec::SmallVec;
 
 use super::floats::FloatType;
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
 use super::plain::{self, Place, Sink};
-use super::utf8;
 use crate::key_hash::KeyHasher;
 
 /// How deeply a client's text may be nested: one more than the containers in each other.

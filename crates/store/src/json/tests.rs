@@ -1,6 +1,7 @@
 //! Documents behave as trees of values, whatever is done to them.
 
 use mantissa_memory::small_or_large::Borrowed;
+use mantissa_sys::utf8;
 
 use super::packed::Header;
 use super::*;
@@ -388,5 +389,72 @@ fn many_changes_of_a_large_document_are_as_those_of_a_small_one() {
         }
         let whole = |records: &[String]| format!(r#"{{"records":[{}],"end":1}}"#, records.join(","));
         assert!(set == whole(&expected.0) && removed == whole(&expected.1));
+    }
+}
+
+/// Sequences at the bounds of what is allowed, and beyond them.
+const PIECES: [&[u8]; 24] = [
+    b"a",
+    b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
+    b"\x7f",
+    b"\xc2\x80",
+    b"\xdf\xbf",
+    b"\xe0\xa0\x80",
+    b"\xed\x9f\xbf",
+    b"\xee\x80\x80",
+    b"\xef\xbf\xbf",
+    b"\xf0\x90\x80\x80",
+    b"\xf4\x8f\xbf\xbf",
+    b"\xf1\x80\x80\x80",
+    b"\x80",
+    b"\xbf",
+    b"\xc0\x80",
+    b"\xc1\xbf",
+    b"\xe0\x9f\xbf",
+    b"\xed\xa0\x80",
+    b"\xf0\x8f\xbf\xbf",
+    b"\xf4\x90\x80\x80",
+    b"\xf5\x80\x80\x80",
+    b"\xff",
+    b"\xe2\x82",
+    b"\xf0\x9f\x98",
+];
+/// The first of these are UTF-8.
+const VALID: usize = 12;
+
+#[test]
+fn it_says_what_the_standard_library_says() {
+    let mut random = Random::new(8);
+    for round in 0..30_000 {
+        let mut text = Vec::new();
+        for _ in 0..random.below(40) {
+            text.extend_from_slice(PIECES[random.below(VALID)]);
+        }
+        if round % 2 == 1 {
+            let piece = PIECES[random.below(PIECES.len())];
+            let at = random.below(text.len() + 1);
+            text.splice(at..at, piece.iter().copied());
+        }
+        if round % 4 == 3 && !text.is_empty() {
+            let at = random.below(text.len());
+            text[at] = random.next() as u8;
+        }
+        if round % 5 == 4 {
+            text.truncate(random.below(text.len() + 1));
+        }
+        assert_eq!(utf8::is_valid(&text), std::str::from_utf8(&text).is_ok(), "{text:x?}");
+    }
+}
+
+#[test]
+fn every_two_bytes_at_a_bound_of_blocks_are_told_apart() {
+    for at in [30, 31, 63, 94, 126] {
+        for first in 0..=u8::MAX {
+            for second in (0..=u8::MAX).step_by(if at == 31 { 1 } else { 15 }) {
+                let mut text = [b'x'; 128];
+                (text[at], text[at + 1]) = (first, second);
+                assert_eq!(utf8::is_valid(&text), std::str::from_utf8(&text).is_ok(), "{first:x} {second:x}");
+            }
+        }
     }
 }

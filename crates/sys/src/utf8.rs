@@ -1,4 +1,4 @@
-//! UTF-8 that comes in pieces.
+//! Whether bytes are UTF-8, whole or in pieces.
 //!
 //! Whole blocks of 32 bytes are checked with AVX2 where the processor has it (J. Keiser and D. Lemire,
 //! "Validating UTF-8 in less than one instruction per byte", 2021): three tables, looked up by halves of two
@@ -57,6 +57,13 @@ impl Utf8Checker {
     pub fn is_complete(&self) -> bool {
         self.begun_len == 0
     }
+}
+
+/// Whether all of a text is UTF-8.
+#[inline]
+pub fn is_valid(text: &[u8]) -> bool {
+    let mut checker = Utf8Checker::default();
+    checker.feed(text) && checker.is_complete()
 }
 
 /// How many bytes from the front, up to the beginning of a character, are known to be valid; none if there
