@@ -306,11 +306,11 @@ def too_few_replicas(stage):
     stage.p(*asked)
     stage.primary.config(min_replicas_to_write=1)
     stage.p("SET k v")
-    stage.replica.process.send_signal(19)
+    stage.replica.suspend()
     stage.primary.config(min_replicas_max_lag=1)
     until(lambda: stage.primary.info()["min_slaves_good_slaves"] == "0", "a replica that is stopped stays good")
     stage.p("SET k v")
-    stage.replica.process.send_signal(18)
+    stage.replica.resume()
     until(lambda: stage.primary.info()["min_slaves_good_slaves"] == "1", "the replica does not get good again")
     stage.p("SET k v")
 
@@ -326,12 +326,12 @@ def wait(stage):
     stage.p("EVAL \"redis.call('SET','k','v') return redis.call('WAIT', 5, 0)\" 0")
     with stage.primary.connect() as fresh:
         stage.p("WAIT 1 0", connection=fresh)
-    stage.replica.process.send_signal(19)
+    stage.replica.suspend()
     try:
         stage.p("SET k v", "WAIT 1 50", "WAIT 0 50")
         stage.primary.admin().send("WAIT", 1, 0)
     finally:
-        stage.replica.process.send_signal(18)
+        stage.replica.resume()
     stage.note("WAIT once it goes on", stage.primary.admin().read().raw)
 
 

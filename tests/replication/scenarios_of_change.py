@@ -161,7 +161,7 @@ def failover(stage):
 def failover_that_waits(stage):
     """A replica that is stopped holds it up: writes wait, it is aborted, or forced after its time."""
     stage.link()
-    stage.replica.process.send_signal(signal.SIGSTOP)
+    stage.replica.suspend()
     try:
         stage.p("SET k v", "FAILOVER")
         stage.note("state", stage.primary.info()["master_failover_state"])
@@ -175,7 +175,7 @@ def failover_that_waits(stage):
         stage.until_figure(stage.primary, "master_failover_state", "no-failover")
         stage.p("SET k y")
     finally:
-        stage.replica.process.send_signal(signal.SIGCONT)
+        stage.replica.resume()
     stage.sync()
     stage.r("GET k")
 
@@ -187,13 +187,13 @@ def clients_during_a_failover(stage):
     with stage.primary.connect() as blocked, stage.primary.connect() as writer:
         blocked.send("BLPOP", "l", 0)
         stage.until_figure(stage.primary, "blocked_clients", "1", "clients")
-        stage.replica.process.send_signal(signal.SIGSTOP)
+        stage.replica.suspend()
         try:
             stage.p("SET k v", "FAILOVER")
             writer.send("SET", "k", "w")
             stage.until_figure(stage.primary, "blocked_clients", "2", "clients")
         finally:
-            stage.replica.process.send_signal(signal.SIGCONT)
+            stage.replica.resume()
         stage.note("the writer", writer.read().raw)
         stage.note("the blocked one", blocked.read().raw)
     changed_places(stage)
@@ -204,7 +204,7 @@ def shutdown_waits(stage):
     """SHUTDOWN ends once a replica that is behind has caught up, or is aborted, or does not wait when told."""
     stage.link()
     stage.primary.config(shutdown_timeout=60)
-    stage.replica.process.send_signal(signal.SIGSTOP)
+    stage.replica.suspend()
     try:
         stage.p("SET k v")
         with stage.primary.connect() as ender, stage.primary.connect() as writer:
@@ -218,7 +218,7 @@ def shutdown_waits(stage):
             stage.note("who wrote", writer.read().raw)
         stage.primary.admin().send("SHUTDOWN", "NOSAVE")
     finally:
-        stage.replica.process.send_signal(signal.SIGCONT)
+        stage.replica.resume()
     stage.note("status", stage.primary.wait_exit())
     stage.r("GET k")
 
@@ -232,7 +232,7 @@ def shutdown_that_fails(stage):
     stage.primary.config(dir=str(folder))
     folder.rmdir()
     for number, way in enumerate(("SHUTDOWN", "SIGTERM")):
-        stage.replica.process.send_signal(signal.SIGSTOP)
+        stage.replica.suspend()
         with stage.primary.connect() as ender:
             try:
                 stage.p("SET k v")
@@ -242,7 +242,7 @@ def shutdown_that_fails(stage):
                     stage.primary.process.send_signal(signal.SIGTERM)
                 until(lambda: "shutdown_in_milliseconds" in stage.primary.info("server"), "it does not wait")
             finally:
-                stage.replica.process.send_signal(signal.SIGCONT)
+                stage.replica.resume()
             if way == "SHUTDOWN":
                 stage.note("who asked", ender.read().raw)
             until(
@@ -257,24 +257,24 @@ def shutdown_that_fails(stage):
 def shutdown_now(stage):
     stage.link()
     stage.primary.config(shutdown_timeout=60)
-    stage.replica.process.send_signal(signal.SIGSTOP)
+    stage.replica.suspend()
     try:
         stage.p("SET k v")
         stage.note("status", stage.primary.shut_down("NOSAVE", "NOW"))
     finally:
-        stage.replica.process.send_signal(signal.SIGCONT)
+        stage.replica.resume()
 
 
 @scenario(primary={"shutdown_timeout": 1})
 def shutdown_gives_up(stage):
     stage.link()
-    stage.replica.process.send_signal(signal.SIGSTOP)
+    stage.replica.suspend()
     try:
         stage.p("SET k v")
         stage.note("status", stage.primary.shut_down("NOSAVE"))
         stage.note("told", log_has(stage.primary, "lag"))
     finally:
-        stage.replica.process.send_signal(signal.SIGCONT)
+        stage.replica.resume()
 
 
 def cli(node, *words, **options):

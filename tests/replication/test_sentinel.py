@@ -6,7 +6,6 @@ import itertools
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -160,7 +159,7 @@ def fail(fault, primary, proxy):
         case "killed":
             primary.kill()
         case "stopped":
-            primary.process.send_signal(signal.SIGSTOP)
+            primary.suspend()
         case "cut off":
             proxy.stall()
 
@@ -170,7 +169,7 @@ def come_back(fault, primary, proxy):
         case "killed":
             primary.start()
         case "stopped":
-            primary.process.send_signal(signal.SIGCONT)
+            primary.resume()
         case "cut off":
             # What was on its way is lost.
             proxy.cut()
@@ -249,7 +248,7 @@ def test_failover(kind, fault, start_node, watch, make_proxy):
         )
         writers.wait_for_more()
     finally:
-        primary.process.send_signal(signal.SIGCONT)
+        primary.resume()
         writers.end()
     chosen, promoted, others = until(
         lambda: settled(watchers, ports | {proxy.port if proxy else primary.port: primary}),

@@ -572,6 +572,8 @@ class Proxy:
     def close(self):
         self.closed = True
         self.resume()
+        # Closed alone, it would take one more connection: a thread waits in `accept`.
+        self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
 

@@ -25,6 +25,7 @@ import time
 from . import modules as redis_modules
 from .ports import free_port
 from .resp import Closed, Connection
+from .waiting import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_SECONDS_MAX = 60
@@ -220,6 +221,22 @@ class Server:
     def keep(self):
         """Leave the folder and the log for a person to look at."""
         self.kept = True
+
+    def suspend(self):
+        """Stop the process until `resume`; on return none of its threads runs, which a signal alone does not say."""
+        self.process.send_signal(signal.SIGSTOP)
+        threads = pathlib.Path(f"/proc/{self.process.pid}/task")
+
+        def is_still(thread):
+            try:
+                return (thread / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+            except OSError:
+                return False  # it has ended meanwhile
+
+        eventually(lambda: all(map(is_still, threads.iterdir())), "it does not stop")
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
         """End the process at once, as a crash would."""
