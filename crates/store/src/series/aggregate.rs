@@ -144,25 +144,19 @@ impl Aggregator {
         self.last = value;
     }
 
-    /// Adds values beyond all before, one after the other, none of which is NaN. Only what is needed is known
-    /// afterwards, and the number, the first and the last.
+    /// Adds values beyond all before, one after the other, none of which is NaN. Only what is needed is
+    /// known afterwards, and the number, the first and the last. `sum` is what the sum comes to, where it is
+    /// needed.
     #[inline]
-    fn add_numbers(&mut self, values: &[f64], needs: Needs) {
+    fn add_numbers(&mut self, values: &[f64], needs: Needs, mut sum: f64) {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return };
-        let (mut sum, mut squares) = (self.sum, self.squares);
-        match needs {
-            Needs { squares: true, .. } => {
-                for &value in values {
-                    sum += value;
-                    squares += value * value;
-                }
+        let mut squares = self.squares;
+        if needs.squares {
+            sum = self.sum;
+            for &value in values {
+                sum += value;
+                squares += value * value;
             }
-            Needs { sum: true, .. } => {
-                for &value in values {
-                    sum += value;
-                }
-            }
-            _ => {}
         }
         // Sums that overflow are for the long way.
         if !sum.is_finite() || self.mean.is_some() {
@@ -285,6 +279,32 @@ fn extreme(values: &[f64], none: f64, select: impl Fn(f64, f64) -> f64 + Copy) -
     let found = found.iter().chain(rest).fold(none, |found, &value| select(found, value));
     // Of zeros with different signs the first is wanted.
     if found == 0.0 { values.iter().fold(none, |found, &value| select(found, value)) } else { found }
+}
+
+/// Runs of values that are added side by side: an addition takes four cycles, but does not wait for those of
+/// others.
+const RUNS: usize = 4;
+
+/// Adds to each sum the values of its run, one after the other.
+#[inline]
+fn add_side_by_side(sums: &mut [f64; RUNS], mut runs: [&[f64]; RUNS]) {
+    let least = runs.iter().map(|run| run.len()).min().unwrap_or(0);
+    let starts = runs.each_mut().map(|run| {
+        let (start, rest) = run.split_at(least);
+        *run = rest;
+        start
+    });
+    let ([mut first, mut second, mut third, mut fourth], [one, two, three, four]) = (*sums, starts);
+    for (((a, b), c), d) in one.iter().zip(two).zip(three).zip(four) {
+        first += a;
+        second += b;
+        third += c;
+        fourth += d;
+    }
+    *sums = [first, second, third, fourth];
+    for (sum, rest) in sums.iter_mut().zip(runs) {
+        *sum = rest.iter().fold(*sum, |sum, value| sum + value);
+    }
 }
 
 /// The start of the bucket of a time, where one starts at `align`. It may be before 0.
@@ -531,13 +551,32 @@ impl<'e> Walk<'e> {
     /// Adds samples of a range in the order of time, none of which is NaN. False if no more is wanted.
     fn add_all(&mut self, stamps: &Stamps<'_>, values: &[f64], mut range: Range<usize>) -> bool {
         while !range.is_empty() {
-            if !self.enter(stamps.at(range.start)) {
-                return false;
+            let (mut runs, mut buckets, mut latest) = ([&values[..0]; RUNS], [(0, 0); RUNS], self.bucket);
+            for (run, bucket) in runs.iter_mut().zip(&mut buckets) {
+                if range.is_empty() {
+                    break;
+                }
+                *bucket = self.bucket_of(stamps.at(range.start), latest);
+                latest = Some(*bucket);
+                let end = bucket.1.max(0).cast_unsigned();
+                let next = stamps.position(range.clone(), end).max(range.start + 1);
+                *run = &values[range.start..next];
+                range.start = next;
             }
-            let end = self.bucket.map_or(0, |bucket| bucket.1).max(0).cast_unsigned();
-            let next = stamps.position(range.clone(), end).max(range.start + 1);
-            self.sums.add_numbers(&values[range.start..next], self.needs);
-            range.start = next;
+            let mut sums = [0.0; RUNS];
+            if self.needs.sum {
+                sums[0] = if self.bucket == Some(buckets[0]) { self.sums.sum } else { 0.0 };
+                add_side_by_side(&mut sums, runs);
+            }
+            for ((run, bucket), sum) in runs.into_iter().zip(buckets).zip(sums) {
+                if run.is_empty() {
+                    break;
+                }
+                if self.bucket != Some(bucket) && !self.enter_new(bucket) {
+                    return false;
+                }
+                self.sums.add_numbers(run, self.needs, sum);
+            }
         }
         true
     }
@@ -545,18 +584,29 @@ impl<'e> Walk<'e> {
     /// Goes on to the bucket of a time. False if no more is wanted.
     #[inline]
     fn enter(&mut self, time: u64) -> bool {
-        let time_signed = time.cast_signed();
-        match self.bucket {
-            Some((start, end)) if (start..end).contains(&time_signed) => true,
-            _ => self.enter_new(time),
+        let bucket = self.bucket_of(time, self.bucket);
+        self.bucket == Some(bucket) || self.enter_new(bucket)
+    }
+
+    /// The start and the end of the bucket of a time, which is often that of the time before or the next.
+    #[inline]
+    fn bucket_of(&self, time: u64, latest: Option<(i64, i64)>) -> (i64, i64) {
+        let (at, duration) = (time.cast_signed(), self.buckets.duration);
+        if let Some((start, end)) = latest {
+            if (start..end).contains(&at) {
+                return (start, end);
+            }
+            if let Some(next) = end.checked_add(duration).filter(|next| (end..*next).contains(&at)) {
+                return (end, next);
+            }
         }
+        let start = bucket_start(time, duration, self.buckets.align);
+        (start, start.saturating_add(duration))
     }
 
     #[inline(never)]
-    fn enter_new(&mut self, time: u64) -> bool {
+    fn enter_new(&mut self, (start, end): (i64, i64)) -> bool {
         let mut duration = self.buckets.duration;
-        let start = bucket_start(time, duration, self.buckets.align);
-        let end = start.saturating_add(duration);
         if !self.finish() {
             return false;
         }

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::packed::{Frame, Plain, SIGN, pack, unpack};
+use super::packed::{Frame, SIGN, pack, unpack};
 use super::values::Values;
 use super::{Sample, class_size};
 
@@ -162,15 +162,16 @@ impl Chunk {
         let words = self.parts().0;
         let mut time = self.summary.first.time;
         if let Some(step) = self.summary.step().filter(|_| self.is_on_line) {
-            unpack(self.times, count, words, times, Plain);
+            times.resize(start + count, 0);
+            unpack(self.times, words, &mut times[start..]);
             for place in &mut times[start..] {
                 *place = time.wrapping_add(*place);
                 time = time.wrapping_add(step);
             }
             return;
         }
-        times.push(time);
-        unpack(self.times, count - 1, words, times, Plain);
+        times.resize(start + count, time);
+        unpack(self.times, words, &mut times[start + 1..]);
         for distance in &mut times[start + 1..] {
             time = time.wrapping_add(*distance);
             *distance = time;

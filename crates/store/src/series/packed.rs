@@ -8,6 +8,9 @@
 //! The width is the one that takes the fewest bits, exceptions included. Reading costs a load a value
 //! that need not be aligned, or two beyond 57 bits.
 
+/// With up to 7 bits of the value before, so many fit in 64.
+const DIRECT_WIDTH_MAX: usize = 57;
+
 /// Bits of an exception.
 const EXCEPTION_BITS: usize = 128;
 
@@ -67,11 +70,6 @@ impl Frame {
         self.base
     }
 
-    /// Whether values are further from the base than the width says.
-    pub(super) fn has_exceptions(self) -> bool {
-        self.exceptions > 0
-    }
-
     /// No value that is no exception is further from the base.
     pub(super) fn span(self) -> u64 {
         mask(self.width)
@@ -129,68 +127,138 @@ pub(super) fn pack(frame: Frame, values: &[u64], words: &mut Vec<u64>) {
     words.extend(exceptions);
 }
 
-/// What is made of a value that is read. Builds without optimisation across units leave closures calls.
-pub(super) trait Form: Copy {
-    type Value: Copy;
-
-    fn of(self, value: u64) -> Self::Value;
-}
-
-/// The value as it is.
-#[derive(Clone, Copy)]
-pub(super) struct Plain;
-
-impl Form for Plain {
-    type Value = u64;
-
-    #[inline(always)]
-    fn of(self, value: u64) -> u64 {
-        value
-    }
-}
-
-/// Appends what a form makes of the `count` values that [`pack`] has put into these words.
-#[inline(always)]
-pub(super) fn unpack<F: Form>(frame: Frame, count: usize, words: &[u64], out: &mut Vec<F::Value>, form: F) {
-    let start = out.len();
-    out.resize(start + count, form.of(frame.base));
-    let all = &mut out[start..];
+/// Fills `out` with the values that [`pack`] has put into these words.
+pub(super) fn unpack(frame: Frame, words: &[u64], out: &mut [u64]) {
     let plain = Frame { exceptions: 0, ..frame };
-    if frame.width > 0 {
-        let direct = unpack_direct(frame, words, all, form);
-        for (index, place) in all.iter_mut().enumerate().skip(direct) {
-            *place = form.of(plain.value_at(index, words));
+    if frame.width == 0 {
+        out.fill(frame.base);
+    } else {
+        let mut done = 0;
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has been found to have the instructions.
+            done = unsafe { avx2::unpack_groups(frame, words, out) };
+        }
+        done += unpack_direct(frame, words, done, &mut out[done..]);
+        for (index, place) in out.iter_mut().enumerate().skip(done) {
+            *place = plain.value_at(index, words);
         }
     }
-    let packed = packed_words(count, frame.width);
+    let packed = packed_words(out.len(), frame.width);
     for exception in words[packed..packed + 2 * usize::from(frame.exceptions)].chunks_exact(2) {
-        all[exception[0] as usize] = form.of(exception[1].wrapping_add(frame.base));
+        out[exception[0] as usize] = exception[1].wrapping_add(frame.base);
     }
 }
 
-/// Reads values from the first on as long as eight bytes from the byte where a value begins hold it and are
-/// there. Returns how many these are.
-#[inline(always)]
-fn unpack_direct<F: Form>(frame: Frame, words: &[u64], out: &mut [F::Value], form: F) -> usize {
-    /// With up to 7 bits of the value before, these fit in 64.
-    const WIDTH_MAX: usize = 57;
+/// Reads values from the index `first` on as long as eight bytes from the byte where a value begins hold it
+/// and are there. Returns how many these are.
+fn unpack_direct(frame: Frame, words: &[u64], first: usize, out: &mut [u64]) -> usize {
     let (width, mask, base) = (usize::from(frame.width), mask(frame.width), frame.base);
     let bytes = size_of_val(words);
-    if cfg!(target_endian = "big") || width > WIDTH_MAX || bytes < size_of::<u64>() {
+    if cfg!(target_endian = "big") || width > DIRECT_WIDTH_MAX || bytes < size_of::<u64>() {
         return 0;
     }
     let bit_max = 8 * (bytes - size_of::<u64>()) + 7;
-    let direct = out.len().min(bit_max / width + 1);
-    debug_assert!(direct.saturating_sub(1) * width / 8 + size_of::<u64>() <= bytes);
+    let direct = out.len().min((bit_max / width + 1).saturating_sub(first));
+    debug_assert!(direct == 0 || (first + direct - 1) * width / 8 + size_of::<u64>() <= bytes);
     let start: *const u8 = words.as_ptr().cast();
-    let mut bit = 0_usize;
+    let mut bit = first * width;
     for place in &mut out[..direct] {
         // SAFETY: `bit` is at most `bit_max`, so the eight bytes from its own on lie in `words`.
         let word = unsafe { start.wrapping_add(bit / 8).cast::<u64>().read_unaligned() };
-        *place = form.of((word >> (bit % 8) & mask).wrapping_add(base));
+        *place = (word >> (bit % 8) & mask).wrapping_add(base);
         bit = bit.wrapping_add(width);
     }
     direct
+}
+
+/// Eight values at a time with AVX2.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::{DIRECT_WIDTH_MAX, Frame, mask};
+
+    /// Values of a group. They take `width` bytes, so all groups have their values at the same bits.
+    const GROUP: usize = 8;
+
+    /// Where the values of a group lie. A pair of them is in the 16 bytes from the byte where its first
+    /// begins.
+    #[repr(align(32))]
+    struct Places {
+        /// Selects the eight bytes of each value from those of its pair.
+        bytes: [[u8; 32]; 2],
+        /// Bits below each value in its eight bytes.
+        shifts: [[u64; 4]; 2],
+        /// The first byte of each pair.
+        pairs: [usize; GROUP / 2],
+    }
+
+    impl Places {
+        const fn of(width: usize) -> Places {
+            let mut places = Places { bytes: [[0; 32]; 2], shifts: [[0; 4]; 2], pairs: [0; GROUP / 2] };
+            let mut value = 0;
+            while value < GROUP {
+                let (pair, bit) = (value / 2, value * width);
+                if value.is_multiple_of(2) {
+                    places.pairs[pair] = bit / 8;
+                }
+                let from = bit / 8 - places.pairs[pair];
+                let mut byte = 0;
+                while byte < 8 {
+                    places.bytes[value / 4][value % 4 * 8 + byte] = (from + byte) as u8;
+                    byte += 1;
+                }
+                places.shifts[value / 4][value % 4] = (bit % 8) as u64;
+                value += 1;
+            }
+            places
+        }
+    }
+
+    static PLACES: [Places; DIRECT_WIDTH_MAX + 1] = {
+        let mut all = [const { Places::of(0) }; DIRECT_WIDTH_MAX + 1];
+        let mut width = 1;
+        while width <= DIRECT_WIDTH_MAX {
+            all[width] = Places::of(width);
+            width += 1;
+        }
+        all
+    };
+
+    /// Reads values from the first on as long as the bytes of whole groups are there. Returns how many these
+    /// are.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn unpack_groups(frame: Frame, words: &[u64], out: &mut [u64]) -> usize {
+        let width = usize::from(frame.width);
+        let Some(Places { bytes, shifts, pairs }) = PLACES.get(width) else { return 0 };
+        let from_last_pair = size_of_val(words).checked_sub(pairs[GROUP / 2 - 1] + size_of::<__m128i>());
+        let Some(spare) = from_last_pair.filter(|_| width > 0) else { return 0 };
+        let groups = (out.len() / GROUP).min(spare / width + 1);
+        // SAFETY: arrays of 32 bytes.
+        let load = |from: *const u8| unsafe { _mm256_loadu_si256(from.cast()) };
+        let select = bytes.each_ref().map(|bytes| load(bytes.as_ptr()));
+        let shift = shifts.each_ref().map(|shifts| load(shifts.as_ptr().cast()));
+        let (mask, base) = (mask(frame.width).cast_signed(), frame.base.cast_signed());
+        let (mask, base) = (_mm256_set1_epi64x(mask), _mm256_set1_epi64x(base));
+        let mut group: *const u8 = words.as_ptr().cast();
+        for places in out[..groups * GROUP].chunks_exact_mut(GROUP) {
+            for half in 0..2 {
+                // SAFETY: `group` is at most `spare` bytes from the first, so that the 16 bytes of its last
+                // pair lie in `words`; half of `places` has 32 bytes.
+                unsafe {
+                    let low = _mm_loadu_si128(group.add(pairs[2 * half]).cast());
+                    let high = _mm_loadu_si128(group.add(pairs[2 * half + 1]).cast());
+                    let each = _mm256_shuffle_epi8(_mm256_set_m128i(high, low), select[half]);
+                    let values = _mm256_and_si256(_mm256_srlv_epi64(each, shift[half]), mask);
+                    let place = places.as_mut_ptr().add(4 * half);
+                    _mm256_storeu_si256(place.cast(), _mm256_add_epi64(values, base));
+                }
+            }
+            group = group.wrapping_add(width);
+        }
+        groups * GROUP
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +270,7 @@ mod tests {
     fn values_of_every_width_read_back() {
         let mut random = random_numbers(3);
         for width in 0..=64_u8 {
-            for count in [0, 1, 2, 63, 64, 65, 500] {
+            for count in (0..20).chain([63, 64, 65, 500]) {
                 let mut values: Vec<u64> =
                     (0..count).map(|_| (random() & mask(width)).wrapping_add(1 << 63)).collect();
                 if count > 60 {
@@ -213,9 +281,9 @@ mod tests {
                 let frame = Frame::of(&values);
                 pack(frame, &values, &mut words);
                 assert_eq!(words.len(), 3 + frame.words(count));
-                let mut read = vec![9];
-                unpack(frame, count, &words[3..], &mut read, Plain);
-                assert_eq!(read[1..], values);
+                let mut read = vec![9; count];
+                unpack(frame, &words[3..], &mut read);
+                assert_eq!(read, values);
                 let (frame, mut words) = (Frame::of_all(&values), Vec::new());
                 pack(frame, &values, &mut words);
                 assert_eq!(words.len(), frame.words(count));

@@ -13,7 +13,7 @@
 //!
 //! Encoding is exact: what is read back has the same bits. Both directions are linear.
 
-use super::packed::{self, Frame, Plain, SIGN, pack, unpack};
+use super::packed::{Frame, SIGN, pack, unpack};
 
 /// Powers of ten by which an integer is divided exactly rounded.
 const POWERS: [f64; 16] =
@@ -68,128 +68,91 @@ impl Values {
 
     /// Appends the `count` values of these words.
     pub(super) fn read(&self, count: usize, words: &[u64], out: &mut Vec<f64>) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-            // SAFETY: the processor has been found to have the instructions.
-            return unsafe { self.read_avx2(count, words, out) };
-        }
-        self.read_portable(count, words, out);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn read_avx2(&self, count: usize, words: &[u64], out: &mut Vec<f64>) {
-        self.read_portable(count, words, out);
-    }
-
-    #[inline(always)]
-    fn read_portable(&self, count: usize, mut words: &[u64], out: &mut Vec<f64>) {
         let start = out.len();
+        out.resize(start + count, 0.0);
+        let out = &mut out[start..];
+        let (words, exceptions) = words.split_at(words.len() - 2 * usize::from(self.exceptions));
         match self.form {
             Form::Decimal(exponent) => {
-                let power = POWERS[usize::from(exponent)];
-                let (base, span) = (self.frame.base(), self.frame.span());
-                let is_small = base.cast_signed().unsigned_abs() < SMALL / 2 && span < SMALL / 2;
-                if is_small && !self.frame.has_exceptions() {
-                    unpack(self.frame, count, words, out, SmallDecimal(power));
-                } else {
-                    unpack(self.frame, count, words, out, Decimal(power));
-                }
+                unpack(self.frame, words, bits_of(out));
+                divide(out, POWERS[usize::from(exponent)]);
             }
             Form::DecimalDelta(exponent) => {
                 let mut integer = words[0];
-                words = &words[1..];
-                let mut numbers = Vec::with_capacity(count);
-                unpack(self.frame, count, words, &mut numbers, Plain);
-                for number in &mut numbers {
-                    integer = integer.wrapping_add(*number ^ SIGN);
-                    *number = integer;
+                // To add the sign to all is to change it.
+                unpack(self.frame.with_base(SIGN), &words[1..], bits_of(out));
+                for difference in bits_of(out) {
+                    integer = integer.wrapping_add(*difference);
+                    *difference = integer;
                 }
-                divide(&numbers, POWERS[usize::from(exponent)], out);
+                divide(out, POWERS[usize::from(exponent)]);
             }
             Form::Binary(shift) => {
-                unpack(self.frame, count, words, out, Binary(power_of_two(-i32::from(shift))));
+                unpack(self.frame, words, bits_of(out));
+                let unit = power_of_two(-i32::from(shift));
+                for value in &mut *out {
+                    *value = value.to_bits().cast_signed() as f64 * unit;
+                }
             }
-            Form::Bits => unpack(self.frame, count, words, out, Bits),
+            Form::Bits => {
+                unpack(self.frame, words, bits_of(out));
+                bits_of(out).iter_mut().for_each(|bits| *bits = bits.rotate_right(1));
+            }
         }
-        let words = &words[self.frame.words(count)..];
-        for exception in words[..2 * usize::from(self.exceptions)].chunks_exact(2) {
-            out[start + exception[0] as usize] = f64::from_bits(exception[1]);
+        for exception in exceptions.chunks_exact(2) {
+            out[exception[0] as usize] = f64::from_bits(exception[1]);
         }
     }
 }
 
-/// An integer from -2^51 to 2^51 that is divided by a number. Processors without AVX-512 convert integers one
-/// by one, but add and divide several doubles at once.
-#[derive(Clone, Copy)]
-struct SmallDecimal(f64);
+/// Doubles as their bits.
+fn bits_of(values: &mut [f64]) -> &mut [u64] {
+    const { assert!(size_of::<f64>() == size_of::<u64>() && align_of::<f64>() == align_of::<u64>()) };
+    // SAFETY: both have the same size and alignment, and every pattern of bits is a value of either.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+}
 
-impl packed::Form for SmallDecimal {
-    type Value = f64;
-
-    #[inline(always)]
-    fn of(self, integer: u64) -> f64 {
-        (f64::from_bits(MAGIC.to_bits().wrapping_add(integer)) - MAGIC) / self.0
+/// Replaces signed integers, the bits of values, by what they are divided by a power of ten.
+fn divide(values: &mut [f64], power: f64) {
+    let beyond = values.iter().fold(0, |beyond, value| beyond | value.to_bits().wrapping_add(SMALL));
+    if beyond >= 2 * SMALL {
+        for value in values {
+            *value = value.to_bits().cast_signed() as f64 / power;
+        }
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has been found to have the instructions.
+        return unsafe { divide_small_fma(values, power) };
+    }
+    for value in values {
+        *value = small_integer(value.to_bits()) / power;
     }
 }
 
-/// A signed integer that is divided by a number.
-#[derive(Clone, Copy)]
-struct Decimal(f64);
-
-impl packed::Form for Decimal {
-    type Value = f64;
-
-    #[inline(always)]
-    fn of(self, integer: u64) -> f64 {
-        integer.cast_signed() as f64 / self.0
-    }
-}
-
-/// A signed integer that is multiplied by a power of two.
-#[derive(Clone, Copy)]
-struct Binary(f64);
-
-impl packed::Form for Binary {
-    type Value = f64;
-
-    #[inline(always)]
-    fn of(self, integer: u64) -> f64 {
-        integer.cast_signed() as f64 * self.0
-    }
-}
-
-/// The bits of a double, the sign in the lowest place.
-#[derive(Clone, Copy)]
-struct Bits;
-
-impl packed::Form for Bits {
-    type Value = f64;
-
-    #[inline(always)]
-    fn of(self, bits: u64) -> f64 {
-        f64::from_bits(bits.rotate_right(1))
-    }
-}
-
-/// Appends signed integers divided by a power of ten.
+/// An integer from -2^51 to 2^51. Processors without AVX-512 convert integers one by one, but add several
+/// doubles at once.
 #[inline(always)]
-fn divide(integers: &[u64], power: f64, values: &mut Vec<f64>) {
-    let start = values.len();
-    values.resize(start + integers.len(), 0.0);
-    let mut all = 0;
-    for &integer in integers {
-        all |= integer.wrapping_add(SMALL);
-    }
-    let places = std::iter::zip(&mut values[start..], integers);
-    if all < 2 * SMALL {
-        for (place, &integer) in places {
-            *place = packed::Form::of(SmallDecimal(power), integer);
-        }
-    } else {
-        for (place, &integer) in places {
-            *place = packed::Form::of(Decimal(power), integer);
-        }
+fn small_integer(integer: u64) -> f64 {
+    f64::from_bits(MAGIC.to_bits().wrapping_add(integer)) - MAGIC
+}
+
+/// [`divide`] of integers from -2^51 to 2^51, with products in place of quotients, which take several times
+/// as long.
+///
+/// A quotient q of a / b that is off by 1.5 of its last place at most is made better twice by the exact rest
+/// a - q b times the reciprocal. The first time that leaves less than 1 of the last place; then the second
+/// time has the quotient correctly rounded (Markstein, Computation of elementary functions on the IBM RISC
+/// System/6000 processor, 1990).
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn divide_small_fma(values: &mut [f64], power: f64) {
+    let reciprocal = 1.0 / power;
+    for value in values {
+        let integer = small_integer(value.to_bits());
+        let better = |quotient: f64| (-quotient).mul_add(power, integer).mul_add(reciprocal, quotient);
+        *value = better(better(integer * reciprocal));
     }
 }
 
@@ -294,4 +257,31 @@ fn pack_decimals(values: &[f64], exponent: u8, words: &mut Vec<u64>) -> Option<V
     let exceptional = exceptions.len() / 2;
     words.append(&mut exceptions);
     Some(Values { frame, form, exceptions: exceptional as u16 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_random::Random;
+
+    #[test]
+    fn quotients_are_correctly_rounded() {
+        let mut random = Random::new(5);
+        for power in POWERS {
+            // Integers of all sizes, and those next to them, whose quotients lie near the middle of two
+            // doubles now and then.
+            let integers: Vec<i64> = (0..20_000)
+                .map(|_| (random.next() >> (13 + random.below(51))).cast_signed())
+                .flat_map(|integer| [integer, -integer, integer + 1, -integer - 1])
+                .chain([-(1 << 51), (1 << 51) - 1, (1 << 51) - 2])
+                .map(|integer: i64| integer.clamp(-(1 << 51), (1 << 51) - 1))
+                .collect();
+            let mut values: Vec<f64> =
+                integers.iter().map(|&one| f64::from_bits(one.cast_unsigned())).collect();
+            divide(&mut values, power);
+            for (integer, value) in integers.into_iter().zip(values) {
+                assert_eq!(value.to_bits(), (integer as f64 / power).to_bits(), "{integer} / {power}");
+            }
+        }
+    }
 }
