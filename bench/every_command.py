@@ -315,9 +315,9 @@ def exchange(server, batches):
 
 def measure(server, batches):
     """Microseconds of processor time for all batches."""
-    before = server.run_seconds()
+    before = server.cpu_seconds()
     exchange(server, batches)
-    return (server.run_seconds() - before) * 1e6
+    return (server.cpu_seconds() - before) * 1e6
 
 
 def compare(servers, load, steps, size, options):

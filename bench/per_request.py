@@ -32,10 +32,10 @@ def measure(server, arguments, requests, path):
     threads = ",".join(os.listdir(f"/proc/{server.process.pid}/task"))
     load = ["redis-benchmark", "-p", str(server.port), "-n", str(requests), "-q", "-r", str(KEYS), *arguments]
     words = ["perf", "stat", "-x,", "-e", EVENTS, "-t", threads, "-o", path, "--", *load, "GET", "key:__rand_int__"]
-    before, began = server.run_seconds(), time.monotonic()
+    before, began = server.cpu_seconds(), time.monotonic()
     subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=600)
     seconds = time.monotonic() - began
-    cpu = server.run_seconds() - before
+    cpu = server.cpu_seconds() - before
     counts = [float(line.split(",")[0]) for line in open(path) if line[:1].isdigit()]
     return cpu / requests * 1e6, *(count / requests for count in counts), requests / seconds
 

@@ -28,8 +28,9 @@ import sys
 import threading
 import time
 
-from servers import TICKS, Server, add_programs, encode, programs
+from servers import Server, add_programs, encode, programs
 
+TICKS = os.sysconf("SC_CLK_TCK")
 KEYS = 1_000_000
 VALUE_BYTES = 1000
 BATCH = 320

@@ -1,85 +1,29 @@
-"""Time series against RedisTimeSeries: bytes of a sample, and processor time of the server for adding and reading.
+#!/usr/bin/env python3
+"""Time series beside redis-server with RedisTimeSeries: bytes of a sample, and what adding and reading costs.
 
-    bench/series.py BINARY "redis-server --loadmodule .../redistimeseries.so" [--samples 200000]
+    bench/series.py [--mantissa PATH] [--redis PATH] [--rounds N] [--samples N]
 
-Both servers are started anew without files. Bytes are MEMORY USAGE by samples; times are those that the kernel has
-counted for the whole process, so a client on the other core does not matter. Numbers come from a fixed seed.
+Medians of rounds by turns: processor time of all threads of the server. Bytes are MEMORY USAGE by samples. Numbers come
+from fixed seeds. Needs the modules that the tests use (tests/support/modules.py).
 """
 
 import argparse
 import os
-import pathlib
 import random
-import shlex
-import socket
-import subprocess
-import tempfile
-import time
+import statistics
+import sys
+
+from servers import ROOT, Server, add_programs, encode, programs
+
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from support import modules  # noqa: E402
 
 BATCH = 1000
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class Server:
-    """A server that runs, and one connection to it."""
-
-    def __init__(self, command, port):
-        self.folder = tempfile.TemporaryDirectory()
-        options = ["--port", str(port), "--save", "", "--appendonly", "no", "--dir", self.folder.name]
-        self.process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while True:
-            try:
-                self.socket = socket.create_connection(("127.0.0.1", port))
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-        self.file = self.socket.makefile("rb")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.folder.cleanup()
-
-    def seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def skip_reply(self):
-        line = self.file.readline()
-        kind, rest = line[:1], line[1:]
-        assert kind != b"-", line
-        if kind == b"*":
-            for _ in range(int(rest)):
-                self.skip_reply()
-        elif kind == b"$" and int(rest) >= 0:
-            self.file.read(int(rest) + 2)
-        return rest
-
-    def call(self, *words):
-        self.socket.sendall(packed(words))
-        return self.skip_reply()
-
-    def read_range(self, words):
-        """Send a command whose reply is a list of samples, and read it without looking at each."""
-        self.socket.sendall(packed(words))
-        count = int(self.file.readline()[1:])
-        left = 3 * count
-        while left:
-            data = self.file.read1(1 << 20)
-            left -= data.count(b"\n")
-
-    def play(self, requests):
-        """Send requests in batches; each has a reply of one line or one list of lines."""
-        for start in range(0, len(requests), BATCH):
-            batch = requests[start : start + BATCH]
-            self.socket.sendall(b"".join(batch))
-            for _ in batch:
-                self.skip_reply()
-
-
-def packed(words):
-    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+START_MS = 1_700_000_000_000
+KINDS = ("price", "sensor", "counter", "random")
+READ_SAMPLES = 100_000
+READS = 20
+MANY, SMALL = 1000, 20_000
 
 
 def values(kind, count):
@@ -100,98 +44,119 @@ def values(kind, count):
 
 
 def stamps(is_jittered, count):
-    chance, time_ms = random.Random(7), 1_700_000_000_000
+    chance, time_ms = random.Random(7), START_MS
     for _ in range(count):
         time_ms += 1000
         yield time_ms + (chance.randrange(-100, 100) if is_jittered else 0)
 
 
-def timed(servers, work, per):
-    """Microseconds of each server for `work`, by what it is divided by."""
-    figures = []
-    for server in servers:
-        before = server.seconds()
-        work(server)
-        figures.append((server.seconds() - before) * 1e6 / per)
-    return figures
+def samples(key, count):
+    kind, spacing = key.split(":")
+    return zip(stamps(spacing == "jitter", count), values(kind, count))
 
 
-def row(name, figures, digits=2):
-    ours, theirs = figures
-    print(f"| {name} | {ours:.{digits}f} | {theirs:.{digits}f} | {ours / theirs if theirs else 0:.2f} |", flush=True)
+def added_at_once(key, count):
+    """Commands that add the samples of a series, a hundred each."""
+    rows = [(key, *sample) for sample in samples(key, count)]
+    return [("TS.MADD", *(word for row in rows[at : at + 100] for word in row)) for at in range(0, count, 100)]
+
+
+def read(server, command):
+    """Sends a command whose reply is a list of samples, and reads it without looking at each."""
+    server.connection.sendall(encode(command))
+    left = 3 * int(server.stream.readline()[1:])
+    while left:
+        left -= server.stream.read1(1 << 20).count(b"\n")
+
+
+def microseconds_of_reads(server, command):
+    before = server.cpu_seconds()
+    for _ in range(READS):
+        read(server, command)
+    return (server.cpu_seconds() - before) / READS * 1e6
+
+
+def works(count):
+    """What is measured: name, commands before it, and what gives microseconds for one."""
+    for key in [f"{kind}:{spacing}" for kind in KINDS for spacing in ("second", "jitter")]:
+        made = added_at_once(key, count)
+        yield (
+            f"{key}: TS.MADD of 100, us a sample",
+            [("DEL", key), ("TS.CREATE", key)],
+            lambda server, made=made: server.microseconds_each(made, 10) / 100,
+        )
+    adds = [("TS.ADD", "one", *sample) for sample in samples("sensor:jitter", count)]
+    yield "TS.ADD, us", [("DEL", "one"), ("TS.CREATE", "one")], lambda server: server.microseconds_each(adds, BATCH)
+    made = [("TS.ADD", f"s{at % SMALL}", 1000 * (at // SMALL + 1), at % 97) for at in range(10 * SMALL)]
+    yield (
+        f"TS.ADD, {SMALL:,} series, us",
+        [("DEL", *(f"s{number}" for number in range(SMALL)))],
+        lambda server: server.microseconds_each(made, BATCH),
+    )
+    for key in [f"{kind}:jitter" for kind in KINDS] + ["sensor:second"]:
+        span = ("TS.RANGE", key, START_MS, START_MS + READ_SAMPLES * 1000)
+        yield f"{key}: TS.RANGE of {READ_SAMPLES:,}, us", [], lambda server, span=span: microseconds_of_reads(server, span)
+    for key, name, duration_ms in [
+        ("sensor:jitter", "avg", 60_000),
+        ("sensor:second", "avg", 60_000),
+        ("price:jitter", "avg", 60_000),
+        ("sensor:jitter", "max", 60_000),
+        ("sensor:jitter", "std.p", 60_000),
+        ("sensor:jitter", "avg", 3_600_000),
+    ]:
+        command = ("TS.RANGE", key, START_MS, START_MS + READ_SAMPLES * 1000, "AGGREGATION", name, duration_ms)
+        yield (
+            f"{key}: AGGREGATION {name} of {duration_ms // 1000} s, us",
+            [],
+            lambda server, command=command: microseconds_of_reads(server, command),
+        )
+    for name, words in [
+        ("", ("FILTER", "all=1")),
+        (", AGGREGATION avg of 10 s", ("AGGREGATION", "avg", 10_000, "FILTER", "all=1")),
+        (", in 10 groups", ("FILTER", "all=1", "GROUPBY", "group", "REDUCE", "sum")),
+    ]:
+        commands = [("TS.MRANGE", "-", "+", *words)] * 5
+        yield (
+            f"TS.MRANGE of {MANY:,} series of 100{name}, us",
+            [],
+            lambda server, commands=commands: server.microseconds_each(commands, 1),
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("binary")
-    parser.add_argument("redis")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_programs(parser)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=200_000)
     options = parser.parse_args()
-    count = options.samples
-    servers = [Server([options.binary, "server"], 7481), Server(shlex.split(options.redis), 7482)]
-    print("| work | mantissa | redis | ratio |\n| --- | --- | --- | --- |")
-    try:
-        for kind in ("price", "sensor", "counter", "random"):
-            for is_jittered in (False, True):
-                key = f"{kind}:{'jitter' if is_jittered else 'second'}"
-                samples = list(zip(stamps(is_jittered, count), values(kind, count)))
-                requests = [
-                    packed(["TS.MADD", *[word for sample in samples[at : at + 100] for word in (key, *sample)]])
-                    for at in range(0, count, 100)
-                ]
-                for server in servers:
-                    server.call("TS.CREATE", key)
-                figures = timed(servers, lambda server: server.play(requests), count)
-                row(f"{key}: bytes a sample", [int(s.call("MEMORY", "USAGE", key)) / count for s in servers])
-                row(f"{key}: TS.MADD of 100, us a sample", figures, 3)
-        for server in servers:
-            server.call("TS.CREATE", "one")
-        adds = [packed(["TS.ADD", "one", *sample]) for sample in zip(stamps(True, count), values("sensor", count))]
-        row("TS.ADD, us", timed(servers, lambda server: server.play(adds), count), 3)
-        start = 1_700_000_000_000
-        span = ["sensor:jitter", start, start + 100_000 * 1000]
-        for name, more in [
-            ("TS.RANGE of 100,000", []),
-            ("with AGGREGATION avg of a minute", ["AGGREGATION", "avg", 60_000]),
-            ("with AGGREGATION avg of an hour", ["AGGREGATION", "avg", 3_600_000]),
-            ("with AGGREGATION max of a day", ["AGGREGATION", "max", 86_400_000]),
-        ]:
-            rounds = 20
+    if modules.why_missing():
+        sys.exit(modules.why_missing())
+    extra = {"mantissa": [], "redis": modules.options()}
+    servers = [Server(name, command, *extra[name]) for name, command in programs(options).items()]
+    for server in servers:
+        server.call(*(("TS.CREATE", f"m{at}", "LABELS", "all", 1, "group", at % 10) for at in range(MANY)))
+        for at in range(100):
+            server.call(("TS.MADD", *(word for number in range(MANY) for word in (f"m{number}", 1000 * at, at / 10))))
+    figures = {}
+    for round_number in range(options.rounds):
+        for work, before, measure in works(max(options.samples, READ_SAMPLES)):
+            for server in servers if round_number % 2 else servers[::-1]:
+                server.call(*before)
+                figures.setdefault(work, {}).setdefault(server.name, []).append(measure(server))
+    print("| work | mantissa | RedisTimeSeries | ratio |\n| --- | --- | --- | --- |")
+    for work, measured in figures.items():
+        row(work, *(statistics.median(measured[name]) for name in ("mantissa", "redis")))
+    bytes_of = lambda key: [int(server.call(("MEMORY", "USAGE", key))[0]) for server in servers]
+    for key in [f"{kind}:{spacing}" for kind in KINDS for spacing in ("second", "jitter")]:
+        row(f"{key}: bytes a sample", *(size / max(options.samples, READ_SAMPLES) for size in bytes_of(key)))
+    row("bytes of a series of 10 samples", *bytes_of("s7"))
+    for server in servers:
+        server.stop()
 
-            def read(server, words=("TS.RANGE", *span, *more)):
-                for _ in range(rounds):
-                    server.read_range(words)
 
-            row(f"{name}, ms", [figure / 1000 for figure in timed(servers, read, rounds)], 3)
-        many = 1000
-        for server in servers:
-            server.call("FLUSHALL")
-            for number in range(many):
-                server.call("TS.CREATE", f"m{number}", "LABELS", "all", 1, "group", number % 10)
-            for at in range(100):
-                server.call("TS.MADD", *(word for number in range(many) for word in (f"m{number}", 1000 * at, at / 10)))
-        for name, more in [
-            ("TS.MRANGE of 1,000 series of 100", []),
-            ("with AGGREGATION avg of 10", ["AGGREGATION", "avg", 10_000]),
-            ("in 10 groups", ["GROUPBY", "group", "REDUCE", "sum"]),
-        ]:
-            words = ["TS.MRANGE", "-", "+"]
-            words += [*more, "FILTER", "all=1"] if more[:1] != ["GROUPBY"] else ["FILTER", "all=1", *more]
-
-            def find(server, words=tuple(words)):
-                for _ in range(10):
-                    server.call(*words)
-
-            row(f"{name}, ms", [figure / 1000 for figure in timed(servers, find, 10)], 3)
-        small = 20_000
-        for server in servers:
-            server.call("FLUSHALL")
-        made = [packed(["TS.ADD", f"s{at % small}", 1000 * (at // small + 1), at % 97]) for at in range(10 * small)]
-        row("TS.ADD, 20,000 series, us", timed(servers, lambda server: server.play(made), len(made)), 3)
-        row("bytes of a series of 10 samples", [int(s.call("MEMORY", "USAGE", "s7")) for s in servers], 0)
-    finally:
-        for server in servers:
-            server.stop()
+def row(name, ours, theirs):
+    digits = 3 if theirs < 1 else 2 if theirs < 100 else 0
+    print(f"| {name} | {ours:.{digits}f} | {theirs:.{digits}f} | {ours / theirs:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Rival:
         self.process = subprocess.Popen([program, script], stdout=subprocess.PIPE, text=True, cwd=folder)
         self.web_port = int(self.process.stdout.readline())
 
-    run_seconds = Server.run_seconds
+    cpu_seconds = Server.cpu_seconds
 
     def stop(self):
         self.process.kill()
@@ -54,10 +54,10 @@ class Rival:
 def measure(server, client, kind, connections, seconds):
     """Messages a second, and microseconds of the server's processor time for one."""
     path, *messages = getattr(server, kind)
-    before = server.run_seconds()
+    before = server.cpu_seconds()
     words = [client, str(server.web_port), path, kind, str(connections), str(seconds), *messages]
     rate = float(subprocess.run(words, capture_output=True, check=True, text=True, timeout=600).stdout)
-    return rate, (server.run_seconds() - before) / (rate * seconds) * 1e6
+    return rate, (server.cpu_seconds() - before) / (rate * seconds) * 1e6
 
 
 def main():
