@@ -95,7 +95,11 @@ def works(count):
     )
     for key in [f"{kind}:jitter" for kind in KINDS] + ["sensor:second"]:
         span = ("TS.RANGE", key, START_MS, START_MS + READ_SAMPLES * 1000)
-        yield f"{key}: TS.RANGE of {READ_SAMPLES:,}, us", [], lambda server, span=span: microseconds_of_reads(server, span)
+        yield (
+            f"{key}: TS.RANGE of {READ_SAMPLES:,}, us",
+            [],
+            lambda server, span=span: microseconds_of_reads(server, span),
+        )
     for key, name, duration_ms in [
         ("sensor:jitter", "avg", 60_000),
         ("sensor:second", "avg", 60_000),

@@ -23,6 +23,12 @@
 #elif defined(WITH_MODULE)
 #include "hiredis/adapters/redismoduleapi.h"
 #define NAME "module"
+#elif defined(WITH_LIBHV)
+#include "hiredis/adapters/libhv.h"
+#define NAME "libhv"
+#elif defined(WITH_MACOSX)
+#include "hiredis/adapters/macosx.h"
+#define NAME "macOS"
 #elif defined(WITH_QT)
 #include <QCoreApplication>
 
@@ -115,6 +121,16 @@ static void attach_and_run(redisAsyncContext *ac, void (*begin)(redisAsyncContex
     CHECK(redisModuleAttach(ac, NULL) == REDIS_OK && redisModuleAttach(ac, NULL) == REDIS_ERR);
     begin(ac);
     loop_run(&module_loop);
+#elif defined(WITH_LIBHV)
+    hloop_t loop = {0};
+    CHECK(redisLibhvAttach(ac, &loop) == REDIS_OK && redisLibhvAttach(ac, &loop) == REDIS_ERR);
+    begin(ac);
+    loop_run(&loop);
+#elif defined(WITH_MACOSX)
+    struct loop loop = {0};
+    CHECK(redisMacOSAttach(ac, &loop) == REDIS_OK && redisMacOSAttach(ac, &loop) == REDIS_ERR);
+    begin(ac);
+    loop_run(&loop);
 #elif defined(WITH_QT)
     int count = 0;
     QCoreApplication application(count, nullptr);

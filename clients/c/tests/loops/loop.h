@@ -1,5 +1,5 @@
-/* A loop of one socket and one timer by poll, behind the interfaces of ae and of modules, whose headers come
- * with no package. */
+/* A loop of one socket and one timer by poll, behind the interfaces of loops whose headers come with no
+ * package: ae, modules, libhv, CoreFoundation. */
 #ifndef TEST_LOOP_H
 #define TEST_LOOP_H
 
