@@ -46,6 +46,16 @@ public abstract class Assembly {
         throw new UnexpectedReplyException("a nested array was not expected");
     }
 
+    /**
+     * Takes nested arrays by itself, as many as lie whole in {@code buffer[at, limit)}, up to {@code most}. What it does
+     * not take comes element by element.
+     *
+     * @return where it stopped in the lower half, how many it took in the upper half
+     */
+    long takeArrays(byte[] buffer, int at, int limit, int most) {
+        return at;
+    }
+
     /** All elements have been seen: what they make. */
     public abstract Object end();
 

@@ -123,6 +123,8 @@ final class ReplyDecoder {
                     return bulk(kind, start + 5, first * 10 + second - '0');
                 }
             }
+        } else if (kind == '*' && depth > 0 && takeArrays()) {
+            return true;
         }
         int end = lineEnd(start + 1);
         if (end < 0 || end + 1 >= limit) {
@@ -145,6 +147,21 @@ final class ReplyDecoder {
         }
         position = end + 2;
         line(kind, start + 1, end);
+        return true;
+    }
+
+    /** Has the assembly take arrays by itself, and answers whether it took any. */
+    private boolean takeArrays() {
+        long taken = assemblies[depth - 1].takeArrays(buffer, position, limit, remaining[depth - 1]);
+        int count = (int) (taken >>> 32);
+        if (count == 0) {
+            return false;
+        }
+        position = (int) taken;
+        remaining[depth - 1] -= count;
+        if (remaining[depth - 1] == 0) {
+            close();
+        }
         return true;
     }
 

@@ -1,5 +1,8 @@
 package mantissa.client;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import mantissa.number.DoubleReader;
@@ -79,6 +82,20 @@ public final class ScoredMembers {
 
     /** Takes pairs as RESP3 nests them and as RESP2 lays them flat. */
     private static final class Filler extends Assembly {
+        private static final VarHandle INTS =
+                MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+        private static final VarHandle LONGS =
+                MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+        /** The heads of a pair and of a member whose length has one digit, or two, without the digits. */
+        private static final long SHORT_HEAD = word("*2\r\n$\0\r\n");
+        private static final long SHORT_HEAD_MASK = 0xffff00ffffffffffL;
+        private static final long LONG_HEAD = word("*2\r\n$\0\0\r");
+        private static final long LONG_HEAD_MASK = 0xff0000ffffffffffL;
+        /** The end of a member and the head of a score. */
+        private static final int MIDDLE = '\r' | '\n' << 8 | ',' << 16;
+        private static final int MIDDLE_MASK = 0xffffff;
+        /** The heads, the end of an empty member and a score of one digit. */
+        private static final int PAIR_BYTES_MIN = 14;
         /** Without a first member to judge by, no more is allocated than for so many. */
         private static final int FIRST_MAX = 65536;
 
@@ -100,16 +117,69 @@ public final class ScoredMembers {
                 score(DoubleReader.parse(buffer, offset, offset + length));
                 return;
             }
-            if (target.bytes.length - used < length) {
-                growBytes(length);
-            }
-            System.arraycopy(buffer, offset, target.bytes, used, length);
-            used += length;
+            append(buffer, offset, length);
             if (count == target.ends.length) {
                 growCount();
             }
             target.ends[count] = used;
             hasMember = true;
+        }
+
+        /** Pairs of RESP3 in one go: a member of up to 99 bytes and a plain number each. */
+        @Override
+        long takeArrays(byte[] buffer, int from, int limit, int most) {
+            int at = from;
+            int first = count;
+            while (count - first < most && limit - at >= PAIR_BYTES_MIN && !hasMember) {
+                long head = (long) LONGS.get(buffer, at);
+                int length = (int) (head >>> 40 & 0xff) - '0';
+                int member = at + 8;
+                if (length < 0 || length > 9) {
+                    break;
+                }
+                if ((head & SHORT_HEAD_MASK) != SHORT_HEAD) {
+                    int digit = (int) (head >>> 48 & 0xff) - '0';
+                    if ((head & LONG_HEAD_MASK) != LONG_HEAD || digit < 0 || digit > 9 || buffer[member] != '\n') {
+                        break;
+                    }
+                    length = length * 10 + digit;
+                    member++;
+                }
+                int end = member + length;
+                if (limit - end < 6 || ((int) INTS.get(buffer, end) & MIDDLE_MASK) != MIDDLE) {
+                    break;
+                }
+                if (count == target.ends.length) {
+                    growCount();
+                }
+                int next = DoubleReader.parseLine(buffer, end + 3, limit, target.scores, count);
+                if (next < 0) {
+                    break;
+                }
+                append(buffer, member, length);
+                target.ends[count++] = used;
+                at = next;
+            }
+            return (long) (count - first) << 32 | at;
+        }
+
+        /** Eight characters as a word, the first in the lowest byte. */
+        private static long word(String text) {
+            return (long) LONGS.get(text.getBytes(StandardCharsets.ISO_8859_1), 0);
+        }
+
+        private void append(byte[] buffer, int offset, int length) {
+            // Moving 16 bytes takes less time than moving as many as there are; what is too much is written over.
+            if (length <= 16 && target.bytes.length - used >= 16 && buffer.length - offset >= 16) {
+                LONGS.set(target.bytes, used, (long) LONGS.get(buffer, offset));
+                LONGS.set(target.bytes, used + 8, (long) LONGS.get(buffer, offset + 8));
+            } else {
+                if (target.bytes.length - used < length) {
+                    growBytes(length);
+                }
+                System.arraycopy(buffer, offset, target.bytes, used, length);
+            }
+            used += length;
         }
 
         private void growBytes(int length) {

@@ -19,6 +19,9 @@ import java.nio.ByteOrder;
 public final class DoubleReader {
     private static final VarHandle LONGS =
             MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle SHORTS =
+            MethodHandles.byteArrayViewVarHandle(short[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final short LINE_END = '\r' | '\n' << 8;
     private static final long ZEROS = 0x3030303030303030L;
     private static final long SEVENS = 0x7f7f7f7f7f7f7f7fL;
     private static final long TOP_BITS = 0x8080808080808080L;
@@ -82,6 +85,44 @@ public final class DoubleReader {
             return parseAny(text, from, to);
         }
         return finish(digits, -fraction, negative);
+    }
+
+    /**
+     * Reads a line that is a number of up to 19 digits without an exponent, and CR LF, into {@code values[index]}.
+     *
+     * @return where the next line begins, or -1 if the line is another or does not end before {@code limit}
+     */
+    public static int parseLine(byte[] text, int from, int limit, double[] values, int index) {
+        int at = from;
+        boolean negative = text[at] == '-';
+        at += negative ? 1 : 0;
+        int start = at;
+        long digits = 0;
+        while (at < limit && isDigit(text[at])) {
+            digits = digits * 10 + (text[at++] - '0');
+        }
+        int count = at - start;
+        int fraction = 0;
+        if (at < limit && text[at] == '.') {
+            int point = at++;
+            for (; limit - at >= 8; at += 8) {
+                long word = (long) LONGS.get(text, at) ^ ZEROS;
+                if (!areDigits(word)) {
+                    break;
+                }
+                digits = digits * 100_000_000 + eightDigits(word);
+            }
+            while (at < limit && isDigit(text[at])) {
+                digits = digits * 10 + (text[at++] - '0');
+            }
+            fraction = at - point - 1;
+            count += fraction;
+        }
+        if (limit - at < 2 || (short) SHORTS.get(text, at) != LINE_END || count == 0 || count > DIGITS_MAX) {
+            return -1;
+        }
+        values[index] = finish(digits, -fraction, negative);
+        return at + 2;
     }
 
     private static boolean isDigit(byte character) {

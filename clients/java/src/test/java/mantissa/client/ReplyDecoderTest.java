@@ -114,6 +114,33 @@ class ReplyDecoderTest {
     }
 
     @Test
+    void pairsTakenInOneGoAreThoseTakenOneByOne() {
+        List<String> scores = List.of("0", "-3", "20.5", "0.1234567890123456789012", "1e300", "inf", "-inf", "-0", "7.",
+                "123456789012345678", "12345678901234567890", "0.30000000000000004", "-2.2250738585072014e-308");
+        StringBuilder nested = new StringBuilder();
+        StringBuilder flat = new StringBuilder();
+        for (int number = 0; number < 500; number++) {
+            String member = "\u00e9".repeat(number * 7 % 130);
+            String score = scores.get(number % scores.size());
+            nested.append("*2\r\n$" + member.length() + "\r\n" + member + "\r\n," + score + "\r\n");
+            flat.append("$" + member.length() + "\r\n" + member + "\r\n$" + score.length() + "\r\n" + score + "\r\n");
+        }
+        byte[] pairs = bytes("*500\r\n" + nested + ":5\r\n");
+        ScoredMembers expected = (ScoredMembers) decode(bytes("*1000\r\n" + flat), 100_000, ReplyTypes.SCORED).get(0);
+        for (int size : new int[] {1, 7, 64, 1000, 8192, 1 << 20}) {
+            ScoredMembers members = (ScoredMembers) decode(pairs, size, ReplyTypes.SCORED).get(0);
+            assertEquals(500, members.size());
+            assertArrayEquals(expected.scores(), members.scores());
+            for (int index = 0; index < 500; index++) {
+                assertArrayEquals(expected.memberBytes(index), members.memberBytes(index));
+            }
+        }
+        String longer = "*2\r\n*2\r\n$1\r\na\r\n,1\r\n*3\r\n$1\r\nb\r\n,2\r\n,3\r\n:9\r\n";
+        List<Object> seen = decode(bytes(longer), 100, ReplyTypes.SCORED);
+        assertTrue(seen.get(0) instanceof UnexpectedReplyException);
+    }
+
+    @Test
     void aReplyOfAnotherKindFailsAlone() {
         String wire = "*2\r\n*1\r\n$1\r\na\r\n:5\r\n:3\r\n";
         List<Object> seen = decode(bytes(wire), 3, ReplyTypes.LONG);

@@ -44,6 +44,25 @@ class NumberTest {
     }
 
     @Test
+    void linesAreReadAsTextsAreOrLeft() throws Exception {
+        int read = 0;
+        double[] values = {0, 7};
+        for (Map<String, String> row : Vectors.read("reading")) {
+            byte[] line = ("," + row.get("text") + "\r\n+").getBytes(StandardCharsets.UTF_8);
+            for (int limit = 2; limit < line.length; limit++) {
+                int end = DoubleReader.parseLine(line, 1, limit, values, 1);
+                assertTrue(end == -1 || end == line.length - 1 && limit == end, row.get("text"));
+            }
+            if (DoubleReader.parseLine(line, 1, line.length, values, 1) >= 0) {
+                assertEquals(DoubleReader.parse(line, 1, line.length - 3), values[1], row.get("text"));
+                read++;
+            }
+        }
+        assertTrue(read > 800, "read " + read);
+        assertEquals(0, values[0]);
+    }
+
+    @Test
     void printsTheSharedVectors() throws Exception {
         for (Map<String, String> row : Vectors.read("printing_f64")) {
             double value = Double.longBitsToDouble(Long.parseUnsignedLong(row.get("f64"), 16));
@@ -54,6 +73,8 @@ class NumberTest {
     @Test
     void readsBackWhatItPrints() {
         Random random = new Random(20261124);
+        double[] values = new double[1];
+        int lines = 0;
         for (int round = 0; round < 200_000; round++) {
             long bits = random.nextLong();
             double value = switch (round % 3) {
@@ -66,7 +87,13 @@ class NumberTest {
             if (!Double.isNaN(value) && !Double.isInfinite(value)) {
                 assertEquals(value, Double.parseDouble(text), text);
             }
+            byte[] line = (text + "\r\n").getBytes(StandardCharsets.US_ASCII);
+            if (DoubleReader.parseLine(line, 0, line.length, values, 0) >= 0) {
+                assertEquals(value, values[0], text);
+                lines++;
+            }
         }
+        assertTrue(lines > 100_000, "lines " + lines);
     }
 
     @Test
