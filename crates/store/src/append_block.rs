@@ -24,6 +24,8 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
+
 /// A block that several threads fill and many read.
 pub struct AppendBlock {
     /// All bytes before this offset are filled.
@@ -165,6 +167,15 @@ impl BlockWriter {
         // SAFETY: the range was reserved just now.
         unsafe { self.block.copy_in(range.start, bytes) };
         self.block.mark_filled(range);
+        self.prefetch_next(bytes.len());
+    }
+
+    /// Fetches the cache lines that a range of so many bytes will be copied to next: marking it filled waits
+    /// for them.
+    #[inline]
+    fn prefetch_next(&self, bytes: usize) {
+        let start: *const u8 = self.block.bytes.as_ptr().cast();
+        prefetch_lines(start.wrapping_add(self.reserved), 0..bytes + CACHE_LINE_BYTES);
     }
 
     /// Reserves the next range, of at least one byte. Panics if it does not fit.
