@@ -7,6 +7,7 @@ import pytest
 from support.memory import figure, used
 from support.seeds import generator
 from support.servers import subject_is_oracle
+from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
 LIMIT_BYTES = 24 << 20
@@ -69,7 +70,9 @@ def test_what_needs_no_value_reads_none(tiered):
         encodings = [connection.call("OBJECT", "ENCODING", key) for key in ("text", "list", "hash")]
         assert encodings == [b"raw", b"listpack", b"listpack"]
         before = figure(connection, "tier_reads")
-        assert [location(connection, key) for key in ("text", "list", "hash")] == ["disk"] * 3
+        # Values are drawn by chance, and passed over while their shard is locked: with some command all are there.
+        places = lambda: [location(connection, key) for key in ("text", "list", "hash")]
+        eventually(lambda: places() == ["disk"] * 3, lambda: f"not all are on disk: {places()}")
         assert connection.call("STRLEN", "text") == 500
         assert connection.call("TYPE", "list") == b"list"
         assert connection.call("EXISTS", "text", "list", "hash", "none") == 3
@@ -89,7 +92,8 @@ def test_what_needs_no_value_reads_none(tiered):
 
 
 def test_parts_of_long_strings_are_read_alone(tiered):
-    server = tiered(**{"tier-pressure": "yes"})
+    # Room for the value several times: as it was read, as it waits to be written, as it is sent.
+    server = tiered(**{"tier-pressure": "yes", "maxmemory": "256mb"})
     text = bytes((at * 7 + (at >> 10)) & 0xFF for at in range(10 << 20))
     bits = len(text) * 8
 
@@ -98,6 +102,7 @@ def test_parts_of_long_strings_are_read_alone(tiered):
 
     with server.connect(timeout=120) as connection:
         connection.call("SET", "long", text)
+        eventually(lambda: location(connection, "long") == "disk", "it does not go to disk")
         read = int(figure(connection, "tier_read_bytes"))
         assert connection.call("GETRANGE", "long", 5_000_000, 5_000_099) == text[5_000_000:5_000_100]
         assert 0 < int(figure(connection, "tier_read_bytes")) - read <= 2 * 4096
@@ -193,6 +198,7 @@ def test_transactions_and_scripts_wait_for_all_that_they_name(tiered):
     with server.connect() as connection:
         for number in range(200):
             connection.call("SET", f"key:{number}", value_of(number))
+        eventually(lambda: int(figure(connection, "tier_values")) > 100, "few values go to disk")
         waited = int(figure(connection, "tier_waited_requests"))
         connection.call("MULTI")
         for number in range(200):
