@@ -20,7 +20,7 @@ from support import modules  # noqa: E402
 
 BATCH = 1000
 START_MS = 1_700_000_000_000
-KINDS = ("price", "sensor", "counter", "random")
+KEYS = [f"{kind}:{spacing}" for kind in ("price", "sensor", "counter", "random") for spacing in ("second", "jitter")]
 READ_SAMPLES = 100_000
 READS = 20
 MANY, SMALL = 1000, 20_000
@@ -78,7 +78,7 @@ def microseconds_of_reads(server, command):
 
 def works(count):
     """What is measured: name, commands before it, and what gives microseconds for one."""
-    for key in [f"{kind}:{spacing}" for kind in KINDS for spacing in ("second", "jitter")]:
+    for key in KEYS:
         made = added_at_once(key, count)
         yield (
             f"{key}: TS.MADD of 100, us a sample",
@@ -93,7 +93,7 @@ def works(count):
         [("DEL", *(f"s{number}" for number in range(SMALL)))],
         lambda server: server.microseconds_each(made, BATCH),
     )
-    for key in [f"{kind}:jitter" for kind in KINDS] + ["sensor:second"]:
+    for key in [key for key in KEYS if key.endswith("jitter")] + ["sensor:second"]:
         span = ("TS.RANGE", key, START_MS, START_MS + READ_SAMPLES * 1000)
         yield (
             f"{key}: TS.RANGE of {READ_SAMPLES:,}, us",
@@ -141,9 +141,10 @@ def main():
         server.call(*(("TS.CREATE", f"m{at}", "LABELS", "all", 1, "group", at % 10) for at in range(MANY)))
         for at in range(100):
             server.call(("TS.MADD", *(word for number in range(MANY) for word in (f"m{number}", 1000 * at, at / 10))))
-    figures = {}
+    figures, count = {}, max(options.samples, READ_SAMPLES)
+    measured_works = list(works(count))
     for round_number in range(options.rounds):
-        for work, before, measure in works(max(options.samples, READ_SAMPLES)):
+        for work, before, measure in measured_works:
             for server in servers if round_number % 2 else servers[::-1]:
                 server.call(*before)
                 figures.setdefault(work, {}).setdefault(server.name, []).append(measure(server))
@@ -151,8 +152,8 @@ def main():
     for work, measured in figures.items():
         row(work, *(statistics.median(measured[name]) for name in ("mantissa", "redis")))
     bytes_of = lambda key: [int(server.call(("MEMORY", "USAGE", key))[0]) for server in servers]
-    for key in [f"{kind}:{spacing}" for kind in KINDS for spacing in ("second", "jitter")]:
-        row(f"{key}: bytes a sample", *(size / max(options.samples, READ_SAMPLES) for size in bytes_of(key)))
+    for key in KEYS:
+        row(f"{key}: bytes a sample", *(size / count for size in bytes_of(key)))
     row("bytes of a series of 10 samples", *bytes_of("s7"))
     for server in servers:
         server.stop()
