@@ -10,6 +10,7 @@
 mod carried;
 mod collected;
 mod evict;
+mod image;
 mod strings;
 mod sweep;
 
@@ -28,6 +29,7 @@ use crate::effects::{
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
 pub use collected::Collected;
+use image::is_large;
 
 /// The conditions under which a handler runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +41,8 @@ pub struct Mode {
     pub serving: bool,
     /// CLIENT NO-TOUCH is on: reads leave the access clock alone.
     pub no_touch: bool,
+    /// Large values are to be read as images, once no shard is locked ([`Access::wants_image`]).
+    pub leaves_large: bool,
 }
 
 /// The time while a log is loaded: before every expiry. Keys that had expired when the log was written are
@@ -85,6 +89,9 @@ pub struct Access<'a> {
     hint: (*const [u8], KeyHash),
     /// What has been read of a string on disk for the command.
     part: Option<&'a Part>,
+    /// The only key that is there, if no shard is locked.
+    image: Option<&'a Entry>,
+    wants_image: Cell<bool>,
 }
 
 /// Short names for the most used types of [`Access::collection`], [`Access::collection_mut`] and
@@ -140,6 +147,8 @@ impl<'a> Access<'a> {
             random_state,
             hint: NO_HINT,
             part: None,
+            image: None,
+            wants_image: Cell::new(false),
         }
     }
 
@@ -265,8 +274,7 @@ impl<'a> Access<'a> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let Some(shard) = self.locked.shard(index) else {
-            debug_assert!(self.mode.serving, "a command touches only the keys that its specification finds");
-            return None;
+            return self.imaged(key);
         };
         let entry = shard.databases.get(self.database)?.get(hash, key)?;
         if entry.has_expired(self.now_ms) {
@@ -398,7 +406,13 @@ impl<'a> Access<'a> {
     pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
         match self.read(key).map(Entry::value) {
             None => Ok(None),
-            Some(value) => T::of(value).map(Some).ok_or(Error::WRONG_TYPE),
+            Some(value) => {
+                let found = T::of(value).ok_or(Error::WRONG_TYPE)?;
+                if self.mode.leaves_large && is_large(found) {
+                    return Err(self.leave());
+                }
+                Ok(Some(found))
+            }
         }
     }
 

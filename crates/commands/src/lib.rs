@@ -25,6 +25,7 @@ mod hyperloglog;
 pub mod json;
 mod keys;
 mod list;
+pub mod long_reads;
 mod module_rows;
 mod object;
 mod packed;

@@ -561,6 +561,9 @@ pub struct Info {
     pub arguments: &'static str,
     /// The handler of MANTISSA.PACKED for it, if it is carried.
     pub packed: Option<DataHandler>,
+    /// Whether a call may read much of the value at its only key, argument 1: if that is large it reads an
+    /// image of the value, with no shard locked.
+    pub reads_much: Option<fn(Args<'_>) -> bool>,
 }
 
 impl Info {
@@ -643,6 +646,7 @@ impl<H> Spec<H> {
             tips: &[],
             arguments: "",
             packed: None,
+            reads_much: None,
         };
         Spec { info, handler, subcommands: &[] }
     }
@@ -771,6 +775,13 @@ impl<H> Spec<H> {
     /// Has MANTISSA.PACKED carry it, with this handler for the whole call.
     pub const fn packed(mut self, handler: DataHandler) -> Self {
         self.info.packed = Some(handler);
+        self
+    }
+
+    /// Says when it reads much of a value: only of a command on data with one key, argument 1, that changes
+    /// nothing.
+    pub const fn reads_much(mut self, reads_much: fn(Args<'_>) -> bool) -> Self {
+        self.info.reads_much = Some(reads_much);
         self
     }
 

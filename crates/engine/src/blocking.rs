@@ -80,7 +80,7 @@ fn reply_so_far(context: &Context, blocked: &BlockedClient) -> Vec<u8> {
     else {
         return timeout_reply(engine, blocked);
     };
-    let mode = Mode { may_block: false, serving: true, no_touch: true };
+    let mode = Mode { may_block: false, serving: true, no_touch: true, ..Mode::default() };
     let (mut random, mut collected) = (0, Collected::default());
     let settings = &context.active.settings;
     let (database, now_ms) = (blocked.database, context.now_ms);

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, Collected, DataHandler, Error, Locks, Mode, Outcome};
+use mantissa_commands::{Access, Collected, DataHandler, Error, LazyFree, Locks, Mode, Outcome};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{KeyHash, ShardSet};
+use mantissa_store::{Entry, KeyHash, ShardSet};
 
 use crate::commit::commit;
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{has_one_key, lock, lock_linked, lock_one, shards_of};
 use crate::session::Session;
@@ -174,7 +175,9 @@ fn run_data(
     let is_replayed = context.is_loading;
     let part = session.part.take();
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
-    let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };
+    let leaves_large = command.info.reads_much.is_some_and(|reads_much| reads_much(args));
+    let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch, leaves_large };
+    let start = reply.len();
     let mut access =
         Access::new(locked, session.database, *now_ms, &active.settings, mode, random_state, collected);
     if is_replayed {
@@ -194,6 +197,7 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
+    let image = if access.wants_image() { image(engine, &access, args.at(1)) } else { None };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -209,6 +213,50 @@ fn run_data(
     lazy_free::free(engine, to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);
+    }
+    if let Some(image) = image {
+        reply.truncate(start);
+        return read_image(context, session, args, handler, image, reply);
+    }
+    outcome
+}
+
+/// A large value that is read after its shard has been unlocked.
+struct Image {
+    entry: Entry,
+    /// How often large values had been freed when it was made.
+    freed: u64,
+}
+
+/// An image of the value at a key.
+#[cold]
+fn image(engine: &Engine, access: &Access<'_>, key: &[u8]) -> Option<Image> {
+    let entry = access.peek(key)?.image();
+    Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed) })
+}
+
+/// Runs a handler on an image. The lookup has been counted, and the key marked as used.
+#[cold]
+fn read_image(
+    context: &mut Context,
+    session: &Session,
+    args: Args<'_>,
+    handler: DataHandler,
+    image: Image,
+    reply: &mut Reply,
+) -> Outcome {
+    let engine = context.engine;
+    let mut collected = Collected::default();
+    let Context { active, now_ms, random_state, .. } = context;
+    let at = (session.database, *now_ms);
+    let settings = &active.settings;
+    let mut access =
+        Access::of_image(&image.entry, &engine.keyspace, at, settings, random_state, &mut collected);
+    let outcome = handler(&mut access, args, reply);
+    drop(access);
+    if engine.freed_large.load(Ordering::Relaxed) != image.freed {
+        // The value may have been removed, so that all of it is freed with the image.
+        engine.free_values(LazyFree { entries: vec![image.entry], ..LazyFree::default() });
     }
     outcome
 }
@@ -233,7 +281,7 @@ pub fn with_held<R>(
     let locked = lock(engine, shards, may_write)?;
     let active = Arc::clone(&context.active);
     let (mut random_state, mut collected) = (context.random_state, Collected::default());
-    let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch };
+    let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch, ..Mode::default() };
     let (database, now_ms) = (session.database, context.now_ms);
     let (settings, random, collected) = (&active.settings, &mut random_state, &mut collected);
     let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);

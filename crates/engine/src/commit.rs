@@ -332,7 +332,7 @@ fn serve_client(
     let is_rejected = outcome.is_err();
     if !is_rejected {
         let mode = access.mode();
-        access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
+        access.set_mode(Mode { may_block: true, serving: true, no_touch: false, ..Mode::default() });
         outcome = fetch::bring(engine, access, blocked.command, blocked.args.as_args())
             .and_then(|()| handler(access, blocked.args.as_args(), &mut reply));
         access.set_mode(mode);

@@ -188,6 +188,8 @@ pub struct Engine {
     pub expiry: ExpiryFigures,
     /// Keys waiting to be freed in the background, as Redis counts them.
     pub lazyfree_pending: Arc<AtomicUsize>,
+    /// How often large values were given to the thread that frees.
+    pub freed_large: AtomicU64,
     /// Keys that have been freed in the background.
     pub lazyfreed: Arc<AtomicUsize>,
     /// Bytes in use when the engine was ready for data.
@@ -281,6 +283,7 @@ impl Engine {
             jobs: Jobs::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
+            freed_large: AtomicU64::default(),
             lazyfreed: Arc::default(),
             startup_bytes: AtomicU64::new(0),
             started: clock::now(),
@@ -477,6 +480,7 @@ impl Engine {
             self.lazyfreed.fetch_add(objects, Ordering::Relaxed);
             return;
         }
+        self.freed_large.fetch_add(1, Ordering::Relaxed);
         // In the place of the thread, where there is none, who asks frees.
         let sender = self.lazy_free_sender.lock();
         if let Some(sender) = &*sender {

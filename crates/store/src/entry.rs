@@ -567,7 +567,7 @@ impl Entry {
 
     /// Whether its value is large enough to be encoded without a lock: a collection in the form for large
     /// ones, or a string that is better shared than copied.
-    pub(crate) fn is_large(&self) -> bool {
+    pub fn is_large(&self) -> bool {
         const ELEMENTS_MAX: usize = 1024;
         if self.is_cold() {
             return false;

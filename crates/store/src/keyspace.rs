@@ -178,6 +178,11 @@ impl Keyspace {
         }
     }
 
+    /// No lock, where nothing of the keyspace is looked at.
+    pub fn lock_none(&self) -> LockedShards<'_> {
+        LockedShards { keyspace: self, held: Held::None, not_send: PhantomData }
+    }
+
     /// Waits for the locks of these shards and takes them, unless `give_up` says so, which is asked every few
     /// milliseconds. The calling thread must hold none.
     #[cold]

@@ -6,7 +6,6 @@ mod search;
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 
-use crate::DataSpec;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::packed::{packs, packs_text};
@@ -15,6 +14,7 @@ use crate::sorted_set::zadd;
 use crate::spec::{
     BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeyPosition, KeyPositions, KeySpec,
 };
+use crate::{DataSpec, long_reads};
 
 use area::Position;
 use search::{georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore};
@@ -237,6 +237,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Geo, "3.2.0", BY_NAME, "Tells the geohashes of members.")
         .arguments("key:key#0 member:string?*"),
     DataSpec::new("geosearch", -7, geosearch, Flags::READONLY)
+        .reads_much(long_reads::always)
         .categories(Categories::GEO)
         .keys(SOURCE)
         .docs(Group::Geo, "6.2.0", NEARBY, "Finds the members inside a circle or a box.")

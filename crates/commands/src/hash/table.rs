@@ -1,9 +1,9 @@
 //! The registration table of hashes.
 
 use super::{counter, expiry, fields, pick};
-use crate::DataSpec;
 use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::{DataSpec, long_reads};
 
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
@@ -37,6 +37,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Hash, "2.0.0", "O(N) for N fields asked for", "Reads several fields of a hash.")
         .arguments("key:key#0 field:string*"),
     DataSpec::new("hgetall", 2, super::hgetall, Flags::READONLY)
+        .reads_much(long_reads::always)
         .packed(packs!(super::pack_hgetall))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -79,12 +80,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Hash, "2.0.0", "O(1)", "Tells whether a hash has a field.")
         .arguments("key:key#0 field:string"),
     DataSpec::new("hkeys", 2, super::hkeys, Flags::READONLY)
+        .reads_much(long_reads::always)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "2.0.0", "O(N) for a hash of N fields", "Lists the fields of a hash.")
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("hvals", 2, super::hvals, Flags::READONLY)
+        .reads_much(long_reads::always)
         .packed(packs!(super::pack_hvals))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -3,7 +3,7 @@
 use super::{array, debug, get, query, scalar, set};
 use crate::module_rows::{CHANGED_KEY, CHANGES, READ, READ_KEY, READS, SHRINK, WRITE};
 use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyPosition, KeyPositions, KeySpec};
-use crate::{DataHandler, DataSpec};
+use crate::{DataHandler, DataSpec, long_reads};
 use mantissa_protocol::Args;
 
 const READS_SECOND: &[KeySpec] = &[KeySpec::one(2, READS)];
@@ -52,7 +52,8 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         READ_KEY,
         ("1.0.0", "O(N) for N bytes", "Prints values of a document."),
         "key:key#0 indent:string@INDENT? newline:string@NEWLINE? space:string@SPACE? path:string?*",
-    ),
+    )
+    .reads_much(long_reads::wide_paths),
     row(
         "json.mget",
         get::mget,

@@ -5,9 +5,9 @@ use super::change::{
     linsert, lmove, lmpop, lpop, lpush, lpushx, lrem, lset, ltrim, rpop, rpoplpush, rpush, rpushx,
 };
 use super::query::{lindex, llen, lpos, lrange, pack_lrange};
-use crate::DataSpec;
 use crate::packed::{packs, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::{DataSpec, long_reads};
 
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
@@ -84,6 +84,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::List, "1.0.0", "O(1)", "Tells how many elements a list has.")
         .arguments("key:key#0"),
     DataSpec::new("lrange", 4, lrange, Flags::READONLY)
+        .reads_much(long_reads::many_ranks)
         .packed(packs!(pack_lrange))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -139,6 +140,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 start:integer stop:integer"),
     DataSpec::new("lpos", -3, lpos, Flags::READONLY)
+        .reads_much(long_reads::always)
         .packed(packs_text!(lpos))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -12,7 +12,7 @@ use super::read::read;
 use super::{del, get};
 use crate::module_rows::{CHANGED_KEY, CHANGES, READ, READ_KEY, READS, SHRINK, WRITE};
 use crate::spec::{Categories, Flags, Group, KeySpec, Locks, Traits};
-use crate::{DataHandler, DataSpec};
+use crate::{DataHandler, DataSpec, long_reads};
 
 /// A command that reads a series. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
@@ -156,6 +156,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Module, "1.0.0", "O(1)", "Returns the latest sample.")
         .arguments("key:key#0 latest:pure-token@LATEST?"),
     reads("ts.range", range)
+        .reads_much(long_reads::samples)
         .docs(
             Group::Module,
             "1.0.0",
@@ -164,6 +165,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments(RANGE_ARGUMENTS),
     reads("ts.revrange", revrange)
+        .reads_much(long_reads::samples)
         .docs(
             Group::Module,
             "1.4.0",

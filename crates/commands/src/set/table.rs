@@ -1,9 +1,9 @@
 //! The registration table of sets.
 
 use super::{combine, pick};
-use crate::DataSpec;
 use crate::packed::packs_text;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::{DataSpec, long_reads};
 
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
@@ -46,6 +46,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 member:string*"),
     DataSpec::new("smembers", 2, super::smembers, Flags::READONLY)
+        .reads_much(long_reads::always)
         .packed(packs_text!(super::smembers))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -13,9 +13,9 @@ use super::range::{
     zrevrangebylex, zrevrangebyscore,
 };
 use super::scan::zscan;
-use crate::DataSpec;
 use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::{DataSpec, long_reads};
 
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
@@ -120,6 +120,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("7.2.0", "Has the option `WITHSCORE`.")])
         .arguments("key:key#0 member:string withscore:pure-token@WITHSCORE?"),
     DataSpec::new("zrange", -4, zrange, Flags::READONLY)
+        .reads_much(long_reads::zrange)
         .packed(packs!(pack_zrange))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -153,6 +154,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrange", -4, zrevrange, Flags::READONLY)
+        .reads_much(long_reads::many_ranks)
         .packed(packs!(pack_zrevrange))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -165,6 +167,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("6.2.0", "`ZRANGE` with `REV`")
         .arguments("key:key#0 start:integer stop:integer withscores:pure-token@WITHSCORES?"),
     DataSpec::new("zrangebyscore", -4, zrangebyscore, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .packed(packs!(pack_zrangebyscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -181,6 +184,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              limit:block(offset:integer count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrangebyscore", -4, zrevrangebyscore, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .packed(packs!(pack_zrevrangebyscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -197,6 +201,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              limit:block(offset:integer count:integer)@LIMIT?",
         ),
     DataSpec::new("zrangebylex", -4, zrangebylex, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -208,6 +213,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("6.2.0", "`ZRANGE` with `BYLEX`")
         .arguments("key:key#0 min:string max:string limit:block(offset:integer count:integer)@LIMIT?"),
     DataSpec::new("zrevrangebylex", -4, zrevrangebylex, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

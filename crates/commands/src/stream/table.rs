@@ -6,9 +6,9 @@ use super::info;
 use super::range::{pack_xrange, pack_xrevrange, xlen, xrange, xrevrange};
 use super::read::xread;
 use super::trim::xtrim;
-use crate::DataSpec;
 use crate::packed::{packs, packs_text};
 use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks};
+use crate::{DataSpec, long_reads};
 
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
@@ -66,6 +66,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Stream, "5.0.0", "O(1)", "Tells how many entries a stream has.")
         .arguments("key:key#0"),
     DataSpec::new("xrange", -4, xrange, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .packed(packs!(pack_xrange))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -78,6 +79,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("6.2.0", "An ID after `(` is left out itself.")])
         .arguments("key:key#0 start:string end:string count:integer@COUNT?"),
     DataSpec::new("xrevrange", -4, xrevrange, Flags::READONLY)
+        .reads_much(long_reads::no_limit)
         .packed(packs!(pack_xrevrange))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -3,7 +3,7 @@
 use super::{add, query, search};
 use crate::module_rows::{CHANGED_KEY, READ_KEY};
 use crate::spec::{Categories, Flags, Group};
-use crate::{DataHandler, DataSpec};
+use crate::{DataHandler, DataSpec, long_reads};
 
 const fn row(
     name: &'static str,
@@ -49,6 +49,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "O(log(N)) for a set of N elements, O(N) with TRUTH",
         "Finds the elements whose vectors are most similar to a vector or to an element's.",
     )
+    .reads_much(long_reads::always)
     .arguments(
         "key:key#0 format:oneof(element:string@ELE fp32:string@FP32 values:block(num:integer@VALUES \
          number:double*)) withscores:pure-token@WITHSCORES? withattribs:pure-token@WITHATTRIBS? \

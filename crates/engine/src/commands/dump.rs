@@ -2,7 +2,8 @@
 //!
 //! A payload is checked before it is believed: a wrong checksum or a later version is refused at once, and
 //! whatever its content says, a value is either built whole or refused; see [`mantissa_persist::load`].
-//! Packing and unpacking happen with the key's shard locked: other keys of that shard wait meanwhile.
+//! Unpacking, and packing of a small value, happens with the key's shard locked: other keys of that shard wait
+//! meanwhile.
 
 use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use mantissa_commands::{
@@ -22,7 +23,10 @@ pub(super) fn write_options(settings: &Settings) -> WriteOptions {
 
 fn dump(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match access.read(args.at(1)) {
-        Some(entry) => reply.bulk(&dump_named(args.at(1), entry.value(), &write_options(access.settings()))),
+        Some(entry) => {
+            access.leave_if_large(entry)?;
+            reply.bulk(&dump_named(args.at(1), entry.value(), &write_options(access.settings())));
+        }
         None => reply.null(),
     }
     Ok(())
@@ -153,6 +157,7 @@ const fn restoring(name: &'static str, flags: Flags, group: Group, since: &'stat
 /// The registration table.
 pub(super) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("dump", 2, dump, Flags::READONLY)
+        .reads_much(mantissa_commands::long_reads::always)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Generic, "2.6.0", "O(N*M) for N elements of M bytes", "Packs a value for RESTORE.")

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""What one client waits for while another reads a large value: this server beside redis-server, or beside another build.
+
+    bench/long_reads.py [--mantissa PATH] [--redis PATH] [--fields N] [--seconds N] [--rounds N]
+
+One connection asks for HGETALL of a hash, again and again, another for HGET of one of its fields, each millisecond.
+Figures are medians of rounds that alternate between the servers: the share of the time in which the second one waits
+for longer than 3 ms, the 99th percentile of what it waits, and how many HGETALL are answered a second. `--redis` may
+name a link to another build of this server whose name ends in `redis-server`.
+"""
+import argparse
+import socket
+import statistics
+import threading
+import time
+
+from servers import Server, add_programs, encode, programs
+
+LONG_SECONDS = 0.003
+PAUSE_SECONDS = 0.001
+VALUE = "value"
+
+
+def read_all(server, reply_bytes, stop, counts):
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        while not stop.is_set():
+            connection.sendall(encode(("HGETALL", "hash")))
+            left = reply_bytes
+            while left > 0:
+                left -= len(connection.recv(1 << 20))
+            counts.append(1)
+
+
+def measure(name, command, fields, seconds):
+    server = Server(name, command)
+    try:
+        names = ["field:%07d" % number for number in range(fields)]
+        for start in range(0, fields, 1000):
+            pairs = (word for field in names[start : start + 1000] for word in (field, VALUE))
+            server.call(("HSET", "hash", *pairs))
+        reply_bytes = len(b"*%d\r\n" % (2 * fields)) + fields * len(encode((names[0], VALUE))[4:])
+        stop, counts, waits = threading.Event(), [], []
+        reader = threading.Thread(target=read_all, args=(server, reply_bytes, stop, counts))
+        reader.start()
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            asked = time.monotonic()
+            server.call(("HGET", "hash", names[fields // 2]))
+            waits.append(time.monotonic() - asked)
+            time.sleep(PAUSE_SECONDS)
+        stop.set()
+        reader.join()
+        waits.sort()
+        slow = sum(wait for wait in waits if wait > LONG_SECONDS)
+        return slow / seconds * 100, waits[int(len(waits) * 0.99)] * 1e3, len(counts) / seconds
+    finally:
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_programs(parser)
+    parser.add_argument("--fields", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    figures = {}
+    for round_number in range(options.rounds):
+        order = list(programs(options).items())
+        for name, command in order if round_number % 2 == 0 else reversed(order):
+            figures.setdefault(name, []).append(measure(name, command, options.fields, options.seconds))
+    print("| server | waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n| --- | --- | --- | --- |")
+    for name, rows in figures.items():
+        print("| %s | %.1f | %.2f | %.1f |" % (name, *(statistics.median(column) for column in zip(*rows))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+//! Which calls may read much of a value, so that they read an image of it and hold no lock meanwhile.
+//!
+//! An image costs some hundred instructions, and writers copy what they change while it is there: calls that
+//! read little are better off under the lock.
+
+use mantissa_protocol::Args;
+
+use crate::parse;
+
+/// Ranks from one bound to the other that are read under the lock.
+const RANKS_MAX: i64 = 256;
+
+/// Any call.
+pub fn always(_: Args<'_>) -> bool {
+    true
+}
+
+/// Ranks from argument 2 to argument 3. The length is not known: a bound that counts from the end may be
+/// anywhere.
+pub fn many_ranks(args: Args<'_>) -> bool {
+    let bound = |index| args.get(index).and_then(|bound| parse::integer(bound).ok());
+    let (Some(start), Some(end)) = (bound(2), bound(3)) else { return false };
+    (start < 0) != (end < 0) || end.saturating_sub(start) > RANKS_MAX
+}
+
+/// A range of scores, names, IDs or times whose length nothing limits.
+pub fn no_limit(args: Args<'_>) -> bool {
+    !args.iter().skip(4).any(|word| parse::is(word, "LIMIT") || parse::is(word, "COUNT"))
+}
+
+/// TS.RANGE, unless it looks at the series that a compaction is made of.
+pub fn samples(args: Args<'_>) -> bool {
+    no_limit(args) && !args.iter().skip(4).any(|word| parse::is(word, "LATEST"))
+}
+
+/// ZRANGE, by ranks or not.
+pub fn zrange(args: Args<'_>) -> bool {
+    let is_by = |word: &[u8]| parse::is(word, "BYSCORE") || parse::is(word, "BYLEX");
+    if args.iter().skip(4).any(is_by) { no_limit(args) } else { many_ranks(args) }
+}
+
+/// Paths of which one leads to the whole document, or to what only a walk through it finds.
+pub fn wide_paths(args: Args<'_>) -> bool {
+    let is_root = |path: &[u8]| path == b"$" || path == b".";
+    let walks =
+        |path: &[u8]| path.contains(&b'?') || path.contains(&b'*') || path.windows(2).any(|two| two == b"..");
+    args.len() == 2 || args.iter().skip(2).any(|path| is_root(path) || walks(path))
+}
