@@ -8,6 +8,7 @@ import pytest
 from support.crowd import Crowd
 from support.resp import Closed
 from support.seeds import generator
+from support.waiting import eventually
 
 WORKERS = 4
 CLIENTS = 12
@@ -147,3 +148,23 @@ def test_a_client_that_moves_can_be_killed(server):
             thread.join(SECONDS_MAX)
             assert not thread.is_alive(), "a killed client was not closed"
         assert list(places(connection)) == [own]
+
+
+def test_a_client_with_long_requests_is_set_aside_and_comes_back(server):
+    with server.connect() as slow, server.connect() as quick:
+        own, other = slow.call("CLIENT", "ID"), quick.call("CLIENT", "ID")
+        slow.call("CONFIG", "SET", "worker-packing", "yes")
+
+        def is_aside():
+            slow.call("DEBUG", "SLEEP", "0.01")
+            found = places(quick)
+            return found[own] != 0 and found[other] == 0
+
+        def is_back():
+            slow.call("PING")
+            return packed(places(quick))
+
+        eventually(is_aside, lambda: f"it stays with the others: {places(quick)}")
+        for _ in range(20):
+            assert is_aside()
+        eventually(is_back, lambda: f"it stays aside: {places(quick)}")

@@ -1,14 +1,18 @@
 //! Which workers serve: as few as the load needs, so that each event-loop iteration has much to do.
 //!
 //! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
-//! these costs. So connections are packed on the first workers, and more take part when those are busy.
-//! Ten times a second the processor time of every worker is looked at ([`Balance::plan`]), and workers are
-//! told to hand connections over ([`Handover`]). `worker-packing no` spreads connections over all workers.
+//! these costs. So connections are packed on the first workers, and more take part when those are busy: twice
+//! as many every 140 ms. Fifty times a second, and ten times while there is little to do, the processor time of
+//! every worker is looked at ([`Balance::plan`]), and workers are told to hand connections over ([`Handover`]).
+//! `worker-packing no` spreads connections over all workers.
 //!
 //! More workers stay only if more gets done. Where the clients are what limits the rate, as where they share
 //! the processors with the server, two workers do what one did, at the price of smaller batches and more
 //! switches between threads. So the number of commands is compared before and after workers have been added;
 //! those that add nothing leave.
+//!
+//! A client whose requests take milliseconds is set aside meanwhile, on a worker that does not take part: the others
+//! would wait for it ([`Network::aside`]).
 //!
 //! Where workers mostly wait for each other, because their clients use the same shard, fewer of them get more
 //! done. Then some leave as well. Both kinds come back after a while, longer each time.
@@ -17,6 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_sys::ThreadClock;
+use mantissa_sys::clock::unix_ms;
 
 use mantissa_engine::Engine;
 
@@ -24,31 +29,40 @@ use crate::inbox::{Handover, Message};
 use crate::network::Network;
 
 /// How often the load is looked at.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(20);
+/// The same while one worker takes part and has little to do.
+const IDLE_PERIOD: Duration = Duration::from_millis(100);
+/// The load up to which it has.
+const IDLE: f64 = 0.2;
 /// Another worker takes part when those that do are busy for this part of their time on average.
 const GROW_AT: f64 = 0.85;
 /// As many workers stay as are needed to be busy for this part of their time.
 const PACK_TO: f64 = 0.78;
 /// Periods in a row with too little to do before workers leave.
-const QUIET_PERIODS: u32 = 10;
+const QUIET_PERIODS: u32 = 50;
 /// Differences of load below this are left alone.
 const UNEVEN: f64 = 0.25;
 /// A worker with less load than this has no need to hand anything over.
 const BUSY: f64 = 0.5;
+/// Periods over which loads are compared before connections move between workers that stay. They are on their
+/// way meanwhile.
+const COMPARED_PERIODS: u32 = 5;
 /// Workers leave when those that take part wait for each other for this part of their time on average.
 const CONTENDED_AT: f64 = 0.2;
 /// Periods in which connections move after the number of workers has changed: nothing is decided then.
-const SETTLING_PERIODS: u32 = 3;
+const SETTLING_PERIODS: u32 = 2;
 /// Periods over which commands are counted before and after workers are added.
-const COUNTED_PERIODS: u32 = 3;
+const COUNTED_PERIODS: u32 = 5;
 /// Workers that have been added stay if the number of commands grows by this factor. One core too many for
 /// its clients gains 0 to 10 percent (redis-benchmark on two cores), one of its own 60 to 100.
 const GAIN_MIN: f64 = 1.15;
 /// For how many periods none may come back: at first, and at most where they waited for each other, or where
-/// they gained too little. The load may change, and trying takes a tenth of the latter.
-const FENCED_PERIODS_MIN: u32 = 50;
-const FENCED_PERIODS_MAX: u32 = 600;
-const FENCED_PERIODS_MAX_GAIN: u32 = 100;
+/// they gained too little. The load may change, and trying takes a fiftieth of the latter.
+const FENCED_PERIODS_MIN: u32 = 250;
+const FENCED_PERIODS_MAX: u32 = 3000;
+const FENCED_PERIODS_MAX_GAIN: u32 = 500;
+/// For how long a worker that does not take part keeps a client after a long request, in ms.
+pub const ASIDE_MS: i64 = 1000;
 /// The load from which on a worker that is not to take part hands its connections over.
 const STRAY: f64 = 0.003;
 
@@ -56,6 +70,9 @@ const STRAY: f64 = 0.003;
 #[derive(Debug, Default)]
 struct Balance {
     active: usize,
+    /// The loads of all workers since connections were last told to move, added up, and for how many periods.
+    loads: Vec<f64>,
+    periods: u32,
     quiet_periods: u32,
     /// The most workers that were needed in one of the quiet periods.
     needed: usize,
@@ -88,13 +105,33 @@ impl Balance {
 
     /// Decides from the loads of all workers (0 to 1 each), from the commands that they have run in this
     /// period, and from how much of their time they waited for each other (the sum of these parts), how many
-    /// of them take part, and what they hand over.
-    fn plan(&mut self, loads: &[f64], commands: u64, waits: f64, packing: bool) -> Vec<Handover> {
-        self.resize(loads, commands, waits, packing);
+    /// of them take part, and what they hand over. `aside` are the workers that serve clients with long requests.
+    fn plan(
+        &mut self,
+        loads: &[f64],
+        aside: &[bool],
+        commands: u64,
+        waits: f64,
+        packing: bool,
+    ) -> Vec<Handover> {
+        let active_before = self.active;
+        let is_aside = |worker: usize, active| worker >= active && aside[worker];
         let mut loads = loads.to_vec();
+        (0..loads.len())
+            .filter(|&worker| is_aside(worker, active_before))
+            .for_each(|worker| loads[worker] = 0.0);
+        self.resize(&loads, commands, waits, packing);
+        self.loads.resize(loads.len(), 0.0);
+        self.loads.iter_mut().zip(&loads).for_each(|(sum, load)| *sum += load);
+        self.periods += 1;
+        if self.active == active_before && self.periods < COMPARED_PERIODS {
+            return Vec::new();
+        }
+        let periods = f64::from(std::mem::take(&mut self.periods));
+        let mut loads: Vec<f64> = self.loads.drain(..).map(|sum| sum / periods).collect();
         let mut handovers = Vec::new();
         for from in self.active..loads.len() {
-            if loads[from] >= STRAY {
+            if loads[from] >= STRAY || is_aside(from, self.active) {
                 let to = least(&loads[..self.active]);
                 loads[to] += loads[from];
                 handovers.push(Handover { from, to, share: 1.0 });
@@ -113,7 +150,8 @@ impl Balance {
 
     fn resize(&mut self, loads: &[f64], commands: u64, waits: f64, packing: bool) {
         if !packing {
-            *self = Balance::new(loads.len());
+            let (sums, periods) = (std::mem::take(&mut self.loads), self.periods);
+            *self = Balance { loads: sums, periods, ..Balance::new(loads.len()) };
             return;
         }
         self.fenced_periods = self.fenced_periods.saturating_sub(1);
@@ -216,12 +254,18 @@ impl Balancer {
         Balancer { balance, clocks, used, wait_ns: 0, commands: 0, sampled }
     }
 
-    /// To be called often; does something once in a while.
-    pub fn tick(&mut self, engine: &Engine, network: &Network) {
-        let elapsed = self.sampled.elapsed();
-        if elapsed < PERIOD || self.clocks.len() < 2 {
-            return;
+    /// Looks at the workers until the server stops.
+    pub fn run(mut self, engine: &Engine, network: &Network) {
+        let mut period = PERIOD;
+        while self.clocks.len() > 1 && !engine.stopping.load(Ordering::Relaxed) {
+            std::thread::sleep(period);
+            period = if self.look(engine, network) { PERIOD } else { IDLE_PERIOD };
         }
+    }
+
+    /// Looks at the workers once. Whether there is much to do.
+    fn look(&mut self, engine: &Engine, network: &Network) -> bool {
+        let elapsed = self.sampled.elapsed();
         self.sampled = Instant::now();
         let mut loads = Vec::with_capacity(self.clocks.len());
         for (clock, before) in self.clocks.iter().zip(&mut self.used) {
@@ -237,11 +281,13 @@ impl Balancer {
         let new_commands = commands.checked_sub(self.commands).unwrap_or(commands);
         self.commands = commands;
         let packing = engine.active_config().config.worker_packing;
-        let handovers = self.balance.plan(&loads, new_commands, waits, packing);
+        let aside = network.long_within(ASIDE_MS, unix_ms());
+        let handovers = self.balance.plan(&loads, &aside, new_commands, waits, packing);
         network.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {
             network.post(handover.from, Message::HandOver(handover));
         }
+        self.balance.active > 1 || loads.iter().any(|&load| load > IDLE)
     }
 }
 
@@ -249,6 +295,7 @@ impl Balancer {
 mod tests {
     use super::*;
 
+    const NONE: [bool; 8] = [false; 8];
     const ONE_BUSY: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
 
     /// Runs periods with the same load of those that take part, and as many commands as `rate` says for so
@@ -256,7 +303,7 @@ mod tests {
     fn run(balance: &mut Balance, periods: u32, load: f64, rate: impl Fn(usize) -> u64) {
         for _ in 0..periods {
             let loads = [0, 1, 2, 3].map(|worker| if worker < balance.active { load } else { 0.0 });
-            balance.plan(&loads, rate(balance.active), 0.0, true);
+            balance.plan(&loads, &NONE, rate(balance.active), 0.0, true);
         }
     }
 
@@ -264,14 +311,14 @@ mod tests {
     fn a_busy_worker_gets_help() {
         let mut one = Balance::new(1);
         for _ in 0..10 {
-            assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], 100, 0.0, true), []);
+            assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], &NONE, 100, 0.0, true), []);
         }
         assert_eq!(one.active, 1);
         for _ in 1..COUNTED_PERIODS {
-            assert_eq!(one.plan(&ONE_BUSY, 100, 0.0, true), []);
+            assert_eq!(one.plan(&ONE_BUSY, &NONE, 100, 0.0, true), []);
         }
         let half = Handover { from: 0, to: 1, share: 0.5 };
-        assert_eq!(one.plan(&ONE_BUSY, 100, 0.0, true), [half]);
+        assert_eq!(one.plan(&ONE_BUSY, &NONE, 100, 0.0, true), [half]);
         assert_eq!(one.active, 2);
     }
 
@@ -308,7 +355,7 @@ mod tests {
     fn a_load_that_cannot_be_divided_gets_no_more_workers() {
         let mut two = Balance::new(2);
         for _ in 0..100 {
-            two.plan(&[1.0, 0.3, 0.0, 0.0], 100, 0.0, true);
+            two.plan(&[1.0, 0.3, 0.0, 0.0], &NONE, 100, 0.0, true);
         }
         assert_eq!(two.active, 2);
     }
@@ -318,10 +365,10 @@ mod tests {
         let mut four = Balance::new(4);
         let loads = [0.2, 0.2, 0.2, 0.1];
         for _ in 1..QUIET_PERIODS {
-            assert_eq!(four.plan(&loads, 100, 0.0, true), []);
+            assert_eq!(four.plan(&loads, &NONE, 100, 0.0, true), []);
             assert_eq!(four.active, 4);
         }
-        let handovers = four.plan(&loads, 100, 0.0, true);
+        let handovers = four.plan(&loads, &NONE, 100, 0.0, true);
         assert_eq!(four.active, 1);
         let all = |from| Handover { from, to: 0, share: 1.0 };
         assert_eq!(handovers, [all(1), all(2), all(3)]);
@@ -332,7 +379,7 @@ mod tests {
         let mut four = Balance::new(4);
         for period in 0..50 {
             let load = if period % 5 == 0 { 0.8 } else { 0.1 };
-            four.plan(&[load; 4], 100, 0.0, true);
+            four.plan(&[load; 4], &NONE, 100, 0.0, true);
         }
         assert_eq!(four.active, 4);
     }
@@ -344,7 +391,7 @@ mod tests {
         for period in 0..1_000 {
             let (load, waits) = if balance.active > 1 { (1.0, 0.9) } else { (1.0, 0.0) };
             let before = balance.active;
-            balance.plan(&[load, 0.0, 0.0, 0.0], 100, waits, true);
+            balance.plan(&[load, 0.0, 0.0, 0.0], &NONE, 100, waits, true);
             if balance.active < before {
                 left_at.push(period);
             }
@@ -355,14 +402,14 @@ mod tests {
         let mut burst = Balance::new(8);
         for _ in 0..20 {
             let waits = 0.9 * burst.active as f64;
-            burst.plan(&[0.9; 8], 100, waits, true);
+            burst.plan(&[0.9; 8], &NONE, 100, waits, true);
         }
         assert_eq!(burst.active, 1);
         assert!(burst.fenced_periods <= FENCED_PERIODS_MIN, "{burst:?}");
         // One that waits a little costs less than it gives.
         let mut many = Balance::new(8);
         for _ in 0..100 {
-            many.plan(&[0.9; 8], 100, 1.0, true);
+            many.plan(&[0.9; 8], &NONE, 100, 1.0, true);
             assert_eq!(many.active, 8);
         }
     }
@@ -370,7 +417,7 @@ mod tests {
     #[test]
     fn without_packing_all_take_part_and_share_evenly() {
         let mut one = Balance::new(1);
-        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], 100, 0.0, false);
+        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], &NONE, 100, 0.0, false);
         assert_eq!(one.active, 4);
         let pairs: Vec<_> = handovers.iter().map(|handover| (handover.from, handover.to)).collect();
         assert_eq!(pairs, [(0, 3), (1, 2)]);

@@ -105,6 +105,8 @@ pub struct Connection {
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
     pub moving_to: Option<usize>,
+    /// When it last had a long request, Unix time in ms.
+    pub long_at_ms: i64,
     /// The driver is to let go of it, for a hand-over.
     pub is_released: bool,
     /// What it is sent before anything else, once it is served after a hand-over.
@@ -129,6 +131,7 @@ impl Connection {
             pending_replies: None,
             counted_commands: 0,
             moving_to: None,
+            long_at_ms: 0,
             is_released: false,
             first_bytes: Vec::new(),
             weight: Weight::default(),

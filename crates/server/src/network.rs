@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 
 use mantissa_net::{Acceptor, Listener, LocalAddress};
@@ -20,6 +20,8 @@ pub struct Network {
     inboxes: OnceLock<Vec<Inbox>>,
     /// The workers that take part, from the first on; at least one.
     pub active_workers: AtomicUsize,
+    /// When each worker last ran [long requests](Self::note_long), Unix time in ms.
+    long_at_ms: Vec<AtomicI64>,
     /// Connections so far, from which the worker of the next one is chosen.
     connection_count: AtomicU64,
     /// Connections that are open.
@@ -54,6 +56,7 @@ impl Network {
             worker_count,
             inboxes: OnceLock::new(),
             active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
+            long_at_ms: (0..worker_count).map(|_| AtomicI64::new(0)).collect(),
             connection_count: AtomicU64::new(0),
             open_count: AtomicUsize::new(0),
             listening: Default::default(),
@@ -123,6 +126,26 @@ impl Network {
     pub fn choose_worker(&self) -> usize {
         let number = self.connection_count.fetch_add(1, Ordering::Relaxed);
         number as usize % self.active_workers.load(Ordering::Relaxed)
+    }
+
+    /// Where a client with long requests, for which others would have to wait, is served: one of the workers
+    /// that do not take part. None if there is none, or if it is on such a one.
+    pub fn aside(&self, worker: usize, client: u64) -> Option<usize> {
+        let active = self.active_workers.load(Ordering::Relaxed);
+        let others = self.worker_count.checked_sub(active).filter(|&others| others > 0 && worker < active)?;
+        Some(active + (client % others as u64) as usize)
+    }
+
+    /// Notes that a worker runs long requests.
+    pub fn note_long(&self, worker: usize, now_ms: i64) {
+        if let Some(at_ms) = self.long_at_ms.get(worker) {
+            at_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Which workers have run long requests within this time.
+    pub fn long_within(&self, ms: i64, now_ms: i64) -> Vec<bool> {
+        self.long_at_ms.iter().map(|at_ms| now_ms - at_ms.load(Ordering::Relaxed) <= ms).collect()
     }
 
     /// The inbox of a worker, once it exists.

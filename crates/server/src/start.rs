@@ -149,14 +149,12 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     } else if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
-    let (mut balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
+    let (balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
     let archiver = Arc::new(Archiver::default());
     let archives = Arc::clone(&archiver);
-    let also = move |engine: &Engine| {
-        balancer.tick(engine, &balanced);
-        archives.tick(engine);
-    };
-    background::start(&engine, also).map_err(|error| format!("Could not start a thread: {error}"))?;
+    background::start(&engine, move |engine: &Engine| archives.tick(engine))
+        .and_then(|()| engine.spawn("balancer", move |engine| balancer.run(engine, &balanced)))
+        .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
     supervision.ready();
     if let Some(successor) = successor {

@@ -68,6 +68,8 @@ use weights::Weights;
 const RUN_MAX: Duration = Duration::from_micros(100);
 /// A wait of this time has let others run: one that finds events at once takes 1 to 3 us.
 const SLEEP_MIN: Duration = Duration::from_micros(10);
+/// Requests of one client that take so long, where other clients wait for them, have it set aside.
+const LONG: Duration = Duration::from_millis(3);
 /// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
 /// sent and those requests served first, although more requests are at hand.
 const ITERATION_MAX: Duration = Duration::from_micros(100);
@@ -711,7 +713,8 @@ impl<'e> Worker<'e> {
         }
         let mut requests = std::mem::take(&mut self.batch.requests);
         let mut end = BatchEnd::Whole;
-        self.context.command_began = Instant::now();
+        let began = Instant::now();
+        self.context.command_began = began;
         for request in &requests {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
@@ -756,6 +759,9 @@ impl<'e> Worker<'e> {
         }
         requests.clear();
         self.batch.requests = requests;
+        if self.context.command_began.saturating_duration_since(began) >= LONG {
+            self.set_aside(driver, connection);
+        }
         end
     }
 

@@ -14,8 +14,10 @@ use mantissa_engine::host::Target;
 use mantissa_engine::notice;
 use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
+use mantissa_sys::clock::unix_ms;
 
 use super::Worker;
+use crate::balance::ASIDE_MS;
 use crate::conn_id::conn_id;
 use crate::connection::{Connection, Wire};
 use crate::http::State;
@@ -38,11 +40,14 @@ impl Worker<'_> {
     pub(super) fn hand_over(&mut self, driver: &mut Driver, handover: Handover) {
         let len = self.connections.len();
         let mut busy = Vec::new();
+        let is_aside = self.context.worker >= self.network.active_workers.load(Ordering::Relaxed);
+        let long_since_ms = unix_ms() - ASIDE_MS;
         for index in (0..len.min(LOOKED_AT_MAX)).map(|step| (self.looked_at + step) % len) {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             let count = connection.session.shared.command_count.load(Ordering::Relaxed);
             let load = count - std::mem::replace(&mut connection.counted_commands, count);
-            if load > 0 && may_move(connection) {
+            let stays = is_aside && connection.long_at_ms >= long_since_ms;
+            if load > 0 && !stays && may_move(connection) {
                 busy.push((load, connection.conn));
             }
         }
@@ -58,6 +63,23 @@ impl Worker<'_> {
                     driver.detach(conn);
                 }
             }
+        }
+    }
+
+    /// A client's requests took so long that others had to wait: it moves to where no others are.
+    #[cold]
+    pub(super) fn set_aside(&mut self, driver: &mut Driver, connection: &mut Connection) {
+        let (worker, now_ms) = (self.context.worker, unix_ms());
+        if !self.context.active.config.worker_packing {
+            return;
+        }
+        connection.long_at_ms = now_ms;
+        self.network.note_long(worker, now_ms);
+        let to = self.network.aside(worker, connection.session.shared.id);
+        if let Some(to) = to.filter(|_| may_move(connection) && connection.moving_to.is_none()) {
+            self.network.note_long(to, now_ms);
+            connection.moving_to = Some(to);
+            driver.detach(connection.conn);
         }
     }
 
