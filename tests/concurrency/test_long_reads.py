@@ -1,5 +1,7 @@
 """Long reads of large values: they see one moment while others write, and are counted, tracked and replied as others."""
 
+import struct
+
 import pytest
 
 from support.crowd import Crowd
@@ -96,6 +98,16 @@ def test_a_long_read_sees_one_moment(start_server, name):
     for _ in range(READERS):
         crowd.start(reads, random)
     crowd.join()
+
+
+def test_packed_replies_read_images(start_server):
+    server = start_server("subject")
+    with server.connect() as client:
+        for command in write_sorted_set(7):
+            client.call(*map(str, command))
+        text = client("ZRANGEBYSCORE", "key", "-inf", "+inf", "WITHSCORES").plain()[1::2]
+        packed = client("MANTISSA.PACKED", "F64", "ZRANGEBYSCORE", "key", "-inf", "+inf", "WITHSCORES").value
+        assert text == [b"7"] * COUNT and packed.count(struct.pack(">d", 7.0)) == COUNT
 
 
 def hits(client):

@@ -282,7 +282,9 @@ def test_the_table_is_bounded(start_server, kind):
             told += [key.value for key in reply.value[1].value]
     wait(lambda: totals(other)[0] <= 100)
     told += pushed_keys(reader)
-    assert len(told) == len(set(told)) >= 2900 and b"k2999" not in told
+    assert len(told) == len(set(told)) >= 2900
+    # redis-server chooses among all keys.
+    assert kind == "oracle" or b"k2999" not in told
     reader.call("GET", "k2999")
     other.call("CONFIG", "SET", "tracking-table-max-keys", 1)
     wait(lambda: reader.call("PING") is not None and totals(other)[0] <= 1 or told.extend(pushed_keys(reader)))

@@ -60,7 +60,7 @@ pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use families::FAMILIES;
 pub use keys::{InvalidArguments, find_keys, key_flags};
 pub use object::memory_usage;
-pub use registry::{Command, Registry};
+pub use registry::{CARRIED_AT, Command, Registry};
 pub use series_settings::{Compaction, SeriesSettings, parse_compactions};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};

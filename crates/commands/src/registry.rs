@@ -37,7 +37,7 @@ impl<H> Command<H> {
 }
 
 /// The argument at which a command begins that MANTISSA.PACKED carries.
-const CARRIED_AT: usize = 2;
+pub const CARRIED_AT: usize = 2;
 /// Most bytes of a client's words that an error shows.
 const SHOWN_BYTES_MAX: usize = 128;
 

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, Collected, DataHandler, Error, LazyFree, Locks, Mode, Outcome};
+use mantissa_commands::{
+    Access, CARRIED_AT, Collected, DataHandler, Error, LazyFree, Locks, Mode, Outcome, find_keys,
+};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, ShardSet};
 
@@ -179,7 +181,7 @@ fn run_data(
     let is_replayed = context.is_loading;
     let part = session.part.take();
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
-    let leaves_large = command.info.reads_much.is_some_and(|reads_much| reads_much(args));
+    let leaves_large = command.info.reads_much.is_some() && reads_much(command, args);
     let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch, leaves_large };
     let start = reply.len();
     let mut access =
@@ -201,7 +203,7 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let image = if access.wants_image() { image(engine, &access, args.at(1)) } else { None };
+    let image = if access.wants_image() { image(engine, &access, command, args) } else { None };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -232,10 +234,17 @@ struct Image {
     freed: u64,
 }
 
-/// An image of the value at a key.
+/// Whether a call, also one that another command carries, may read much of a value.
+fn reads_much(command: &Command, args: Args<'_>) -> bool {
+    let own = if command.carries.is_some() { args.from(CARRIED_AT) } else { args };
+    command.info.reads_much.is_some_and(|reads_much| reads_much(own))
+}
+
+/// An image of the value at the only key of a call.
 #[cold]
-fn image(engine: &Engine, access: &Access<'_>, key: &[u8]) -> Option<Image> {
-    let entry = access.peek(key)?.image();
+fn image(engine: &Engine, access: &Access<'_>, command: &Command, args: Args<'_>) -> Option<Image> {
+    let position = find_keys(command.info, args).ok()?.into_iter().next()?;
+    let entry = access.peek(args.at(position.index))?.image();
     Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed) })
 }
 

@@ -61,6 +61,9 @@ const GAIN_MIN: f64 = 1.15;
 const FENCED_PERIODS_MIN: u32 = 250;
 const FENCED_PERIODS_MAX: u32 = 3000;
 const FENCED_PERIODS_MAX_GAIN: u32 = 500;
+/// Workers come back at once if the number of commands, or that of connections, has changed by such a factor
+/// since some left: it is another load.
+const CHANGED: f64 = 1.4;
 /// For how long a worker that does not take part keeps a client after a long request, in ms.
 pub const ASIDE_MS: i64 = 1000;
 /// The load from which on a worker that is not to take part hands its connections over.
@@ -81,21 +84,49 @@ struct Balance {
     next_fenced_periods: u32,
     /// How many periods it has been since workers left because they waited for each other or gained nothing.
     since_fenced: u32,
-    /// The periods in a row in which all were busy, and the commands in them.
+    /// The load that was there when some had left; known once all others have been busy for a while.
+    fenced_load: Option<Load>,
+    /// The periods in a row in which all were busy, and the sum of the rates of commands in them.
     busy_periods: u32,
-    busy_commands: u64,
+    busy_rates: f64,
     /// Workers that were added and have to show that they gain something.
     growth: Option<Growth>,
+}
+
+/// What tells one load from another: commands a second, and open connections.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    rate: f64,
+    connections: usize,
+}
+
+impl Load {
+    fn is_another(self, before: Load) -> bool {
+        let differs = |one: f64, other: f64| one > other * CHANGED || other > one * CHANGED;
+        differs(self.rate, before.rate) || differs(self.connections as f64, before.connections as f64)
+    }
+}
+
+/// What the workers did in a period.
+#[derive(Clone, Copy, Debug)]
+struct Sample<'a> {
+    /// The part of its time that each was busy for.
+    loads: &'a [f64],
+    /// Which of them serve clients with long requests.
+    aside: &'a [bool],
+    load: Load,
+    /// How much of their time they waited for each other: the sum of these parts.
+    waits: f64,
 }
 
 /// Workers that were added.
 #[derive(Debug)]
 struct Growth {
-    /// How many there were, and how many commands they ran in [`COUNTED_PERIODS`].
+    /// How many there were, and the sum of the rates of commands in [`COUNTED_PERIODS`].
     active_before: usize,
-    commands_before: u64,
+    rates_before: f64,
     periods: u32,
-    commands: u64,
+    rates: f64,
 }
 
 impl Balance {
@@ -103,24 +134,15 @@ impl Balance {
         Balance { active, since_fenced: u32::MAX, ..Balance::default() }
     }
 
-    /// Decides from the loads of all workers (0 to 1 each), from the commands that they have run in this
-    /// period, and from how much of their time they waited for each other (the sum of these parts), how many
-    /// of them take part, and what they hand over. `aside` are the workers that serve clients with long requests.
-    fn plan(
-        &mut self,
-        loads: &[f64],
-        aside: &[bool],
-        commands: u64,
-        waits: f64,
-        packing: bool,
-    ) -> Vec<Handover> {
+    /// Decides from what the workers did in a period how many of them take part, and what they hand over.
+    fn plan(&mut self, sample: Sample<'_>, packing: bool) -> Vec<Handover> {
         let active_before = self.active;
-        let is_aside = |worker: usize, active| worker >= active && aside[worker];
-        let mut loads = loads.to_vec();
+        let is_aside = |worker: usize, active| worker >= active && sample.aside[worker];
+        let mut loads = sample.loads.to_vec();
         (0..loads.len())
             .filter(|&worker| is_aside(worker, active_before))
             .for_each(|worker| loads[worker] = 0.0);
-        self.resize(&loads, commands, waits, packing);
+        self.resize(Sample { loads: &loads, ..sample }, packing);
         self.loads.resize(loads.len(), 0.0);
         self.loads.iter_mut().zip(&loads).for_each(|(sum, load)| *sum += load);
         self.periods += 1;
@@ -148,7 +170,8 @@ impl Balance {
         handovers
     }
 
-    fn resize(&mut self, loads: &[f64], commands: u64, waits: f64, packing: bool) {
+    fn resize(&mut self, sample: Sample<'_>, packing: bool) {
+        let Sample { loads, load, waits, .. } = sample;
         if !packing {
             let (sums, periods) = (std::mem::take(&mut self.loads), self.periods);
             *self = Balance { loads: sums, periods, ..Balance::new(loads.len()) };
@@ -166,17 +189,17 @@ impl Balance {
         if let Some(growth) = &mut self.growth {
             growth.periods += 1;
             if growth.periods > SETTLING_PERIODS {
-                growth.commands += commands;
+                growth.rates += load.rate;
             }
             if growth.periods < SETTLING_PERIODS + COUNTED_PERIODS {
                 return;
             }
             let before = growth.active_before;
-            if (growth.commands as f64) < growth.commands_before as f64 * GAIN_MIN {
+            if growth.rates < growth.rates_before * GAIN_MIN {
                 return self.shrink_to(before, FENCED_PERIODS_MAX_GAIN);
             }
             // They are the ones that more workers would have to surpass.
-            (self.busy_periods, self.busy_commands) = (COUNTED_PERIODS - 1, growth.commands - commands);
+            (self.busy_periods, self.busy_rates) = (COUNTED_PERIODS - 1, growth.rates - load.rate);
             self.growth = None;
         }
         let total: f64 = loads.iter().sum();
@@ -191,25 +214,33 @@ impl Balance {
             return;
         }
         (self.quiet_periods, self.needed) = (0, 0);
-        self.grow_if_busy(loads, commands);
+        self.grow_if_busy(loads, load);
     }
 
-    fn grow_if_busy(&mut self, loads: &[f64], commands: u64) {
+    fn grow_if_busy(&mut self, loads: &[f64], load: Load) {
         let busy = loads[..self.active].iter().sum::<f64>() / self.active as f64;
-        if busy < GROW_AT || self.active == loads.len() {
-            (self.busy_periods, self.busy_commands) = (0, 0);
+        // Connections are what is divided.
+        let may_grow = self.active < loads.len().min(load.connections);
+        if busy < GROW_AT || !may_grow {
+            (self.busy_periods, self.busy_rates) = (0, 0.0);
             return;
         }
         self.busy_periods += 1;
-        self.busy_commands += commands;
+        self.busy_rates += load.rate;
         if self.busy_periods < COUNTED_PERIODS {
             return;
         }
-        let commands_before = self.busy_commands;
-        (self.busy_periods, self.busy_commands) = (0, 0);
+        let rates_before = self.busy_rates;
+        (self.busy_periods, self.busy_rates) = (0, 0.0);
+        if self.fenced_periods > 0 && self.since_fenced > SETTLING_PERIODS + COUNTED_PERIODS {
+            let load = Load { rate: rates_before / f64::from(COUNTED_PERIODS), ..load };
+            if load.is_another(*self.fenced_load.get_or_insert(load)) {
+                self.fenced_periods = 0;
+            }
+        }
         if self.fenced_periods == 0 {
             let active_before = self.active;
-            self.growth = Some(Growth { active_before, commands_before, periods: 0, commands: 0 });
+            self.growth = Some(Growth { active_before, rates_before, periods: 0, rates: 0.0 });
             self.active = (2 * self.active).min(loads.len());
         }
     }
@@ -219,7 +250,8 @@ impl Balance {
         self.active = active;
         self.growth = None;
         (self.quiet_periods, self.needed) = (0, 0);
-        (self.busy_periods, self.busy_commands) = (0, 0);
+        (self.busy_periods, self.busy_rates) = (0, 0.0);
+        self.fenced_load = None;
         // Those that leave one after the other belong together: the fence grows only if some had come back.
         if self.fenced_periods == 0 {
             let is_again = self.since_fenced < 2 * self.next_fenced_periods;
@@ -282,7 +314,9 @@ impl Balancer {
         self.commands = commands;
         let packing = engine.active_config().config.worker_packing;
         let aside = network.long_within(ASIDE_MS, unix_ms());
-        let handovers = self.balance.plan(&loads, &aside, new_commands, waits, packing);
+        let connections = network.open_count.load(Ordering::Relaxed);
+        let load = Load { rate: new_commands as f64 / elapsed.as_secs_f64(), connections };
+        let handovers = self.balance.plan(Sample { loads: &loads, aside: &aside, load, waits }, packing);
         network.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {
             network.post(handover.from, Message::HandOver(handover));
@@ -298,12 +332,16 @@ mod tests {
     const NONE: [bool; 8] = [false; 8];
     const ONE_BUSY: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
 
+    fn sample(loads: &[f64], rate: u64, waits: f64) -> Sample<'_> {
+        Sample { loads, aside: &NONE, load: Load { rate: rate as f64, connections: 100 }, waits }
+    }
+
     /// Runs periods with the same load of those that take part, and as many commands as `rate` says for so
     /// many workers.
     fn run(balance: &mut Balance, periods: u32, load: f64, rate: impl Fn(usize) -> u64) {
         for _ in 0..periods {
             let loads = [0, 1, 2, 3].map(|worker| if worker < balance.active { load } else { 0.0 });
-            balance.plan(&loads, &NONE, rate(balance.active), 0.0, true);
+            balance.plan(sample(&loads, rate(balance.active), 0.0), true);
         }
     }
 
@@ -311,14 +349,14 @@ mod tests {
     fn a_busy_worker_gets_help() {
         let mut one = Balance::new(1);
         for _ in 0..10 {
-            assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], &NONE, 100, 0.0, true), []);
+            assert_eq!(one.plan(sample(&[0.7, 0.0, 0.0, 0.0], 100, 0.0), true), []);
         }
         assert_eq!(one.active, 1);
         for _ in 1..COUNTED_PERIODS {
-            assert_eq!(one.plan(&ONE_BUSY, &NONE, 100, 0.0, true), []);
+            assert_eq!(one.plan(sample(&ONE_BUSY, 100, 0.0), true), []);
         }
         let half = Handover { from: 0, to: 1, share: 0.5 };
-        assert_eq!(one.plan(&ONE_BUSY, &NONE, 100, 0.0, true), [half]);
+        assert_eq!(one.plan(sample(&ONE_BUSY, 100, 0.0), true), [half]);
         assert_eq!(one.active, 2);
     }
 
@@ -352,10 +390,29 @@ mod tests {
     }
 
     #[test]
+    fn another_load_has_them_tried_at_once() {
+        let mut balance = Balance::new(1);
+        run(&mut balance, 60, 1.0, |_| 100);
+        assert_eq!((balance.active, balance.fenced_periods > 0), (1, true), "{balance:?}");
+        run(&mut balance, 2 * COUNTED_PERIODS, 1.0, |active| 30 * active as u64);
+        assert_eq!(balance.active, 2, "{balance:?}");
+    }
+
+    #[test]
+    fn one_connection_gets_no_help() {
+        let mut one = Balance::new(1);
+        for _ in 0..100 {
+            let load = Load { rate: 100.0, connections: 1 };
+            one.plan(Sample { load, ..sample(&ONE_BUSY, 100, 0.0) }, true);
+            assert_eq!(one.active, 1);
+        }
+    }
+
+    #[test]
     fn a_load_that_cannot_be_divided_gets_no_more_workers() {
         let mut two = Balance::new(2);
         for _ in 0..100 {
-            two.plan(&[1.0, 0.3, 0.0, 0.0], &NONE, 100, 0.0, true);
+            two.plan(sample(&[1.0, 0.3, 0.0, 0.0], 100, 0.0), true);
         }
         assert_eq!(two.active, 2);
     }
@@ -365,10 +422,10 @@ mod tests {
         let mut four = Balance::new(4);
         let loads = [0.2, 0.2, 0.2, 0.1];
         for _ in 1..QUIET_PERIODS {
-            assert_eq!(four.plan(&loads, &NONE, 100, 0.0, true), []);
+            assert_eq!(four.plan(sample(&loads, 100, 0.0), true), []);
             assert_eq!(four.active, 4);
         }
-        let handovers = four.plan(&loads, &NONE, 100, 0.0, true);
+        let handovers = four.plan(sample(&loads, 100, 0.0), true);
         assert_eq!(four.active, 1);
         let all = |from| Handover { from, to: 0, share: 1.0 };
         assert_eq!(handovers, [all(1), all(2), all(3)]);
@@ -379,7 +436,7 @@ mod tests {
         let mut four = Balance::new(4);
         for period in 0..50 {
             let load = if period % 5 == 0 { 0.8 } else { 0.1 };
-            four.plan(&[load; 4], &NONE, 100, 0.0, true);
+            four.plan(sample(&[load; 4], 100, 0.0), true);
         }
         assert_eq!(four.active, 4);
     }
@@ -391,7 +448,7 @@ mod tests {
         for period in 0..1_000 {
             let (load, waits) = if balance.active > 1 { (1.0, 0.9) } else { (1.0, 0.0) };
             let before = balance.active;
-            balance.plan(&[load, 0.0, 0.0, 0.0], &NONE, 100, waits, true);
+            balance.plan(sample(&[load, 0.0, 0.0, 0.0], 100, waits), true);
             if balance.active < before {
                 left_at.push(period);
             }
@@ -402,14 +459,14 @@ mod tests {
         let mut burst = Balance::new(8);
         for _ in 0..20 {
             let waits = 0.9 * burst.active as f64;
-            burst.plan(&[0.9; 8], &NONE, 100, waits, true);
+            burst.plan(sample(&[0.9; 8], 100, waits), true);
         }
         assert_eq!(burst.active, 1);
         assert!(burst.fenced_periods <= FENCED_PERIODS_MIN, "{burst:?}");
         // One that waits a little costs less than it gives.
         let mut many = Balance::new(8);
         for _ in 0..100 {
-            many.plan(&[0.9; 8], &NONE, 100, 1.0, true);
+            many.plan(sample(&[0.9; 8], 100, 1.0), true);
             assert_eq!(many.active, 8);
         }
     }
@@ -417,7 +474,7 @@ mod tests {
     #[test]
     fn without_packing_all_take_part_and_share_evenly() {
         let mut one = Balance::new(1);
-        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], &NONE, 100, 0.0, false);
+        let handovers = one.plan(sample(&[0.9, 0.8, 0.1, 0.0], 100, 0.0), false);
         assert_eq!(one.active, 4);
         let pairs: Vec<_> = handovers.iter().map(|handover| (handover.from, handover.to)).collect();
         assert_eq!(pairs, [(0, 3), (1, 2)]);
