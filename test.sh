@@ -24,7 +24,7 @@ environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
 suites="$suites replication upgrade packed web console archive tiering"
 
-say() { printf '\n== %s\n' "$*"; }
+say() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 # The Python environment with a real redis-server, made once and again when the list of packages changes.
 prepare_python() {

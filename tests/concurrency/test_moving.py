@@ -156,7 +156,7 @@ def test_a_client_with_long_requests_is_set_aside_and_comes_back(server):
         slow.call("CONFIG", "SET", "worker-packing", "yes")
 
         def is_aside():
-            slow.call("DEBUG", "SLEEP", "0.01")
+            slow.call("EVAL", "local sum = 0; for i = 1, 1000000 do sum = sum + i end", 1, "key")
             found = places(quick)
             return found[own] != 0 and found[other] == 0
 

@@ -43,8 +43,10 @@ use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::state::replication::Replica;
 use mantissa_engine::{Engine, Session, acl, aof, notice, sessions, stats, tracking, verbose, warning};
+use mantissa_sys::ThreadClock;
 use mantissa_sys::clock::unix_ms;
 
+use crate::balance::ASIDE_MS;
 use crate::conn_id::{conn_id, conn_of, peer_of};
 use crate::connection::{Connection, Partial, Wire};
 use crate::inbox::Message;
@@ -68,7 +70,7 @@ use weights::Weights;
 const RUN_MAX: Duration = Duration::from_micros(100);
 /// A wait of this time has let others run: one that finds events at once takes 1 to 3 us.
 const SLEEP_MIN: Duration = Duration::from_micros(10);
-/// Requests of one client that take so long, where other clients wait for them, have it set aside.
+/// A client whose requests take so long is set aside: others wait for them.
 const LONG: Duration = Duration::from_millis(3);
 /// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
 /// sent and those requests served first, although more requests are at hand.
@@ -86,6 +88,7 @@ const FILL_STEP_BYTES: usize = 1 << 20;
 pub struct Worker<'e> {
     context: Context<'e>,
     network: &'e Network,
+    clock: Option<ThreadClock>,
     connections: Vec<Option<Box<Connection>>>,
     batch: Batch,
     /// For what messages of WebSocket clients carry.
@@ -165,6 +168,7 @@ impl<'e> Worker<'e> {
         Worker {
             context,
             network,
+            clock: ThreadClock::current().ok(),
             connections: Vec::new(),
             batch: Batch::default(),
             requests: Vec::new(),
@@ -715,6 +719,9 @@ impl<'e> Worker<'e> {
         let mut end = BatchEnd::Whole;
         let began = Instant::now();
         self.context.command_began = began;
+        // Reading it is a system call.
+        let is_suspect = connection.long_at_ms + ASIDE_MS >= self.context.now_ms;
+        let used_before = is_suspect.then(|| self.used());
         for request in &requests {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
@@ -760,7 +767,7 @@ impl<'e> Worker<'e> {
         requests.clear();
         self.batch.requests = requests;
         if self.context.command_began.saturating_duration_since(began) >= LONG {
-            self.set_aside(driver, connection);
+            self.note_long(driver, connection, used_before);
         }
         end
     }

@@ -9,14 +9,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mantissa_engine::host::Target;
 use mantissa_engine::notice;
 use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
+use mantissa_sys::ThreadClock;
 use mantissa_sys::clock::unix_ms;
 
-use super::Worker;
+use super::{LONG, Worker};
 use crate::balance::ASIDE_MS;
 use crate::conn_id::conn_id;
 use crate::connection::{Connection, Wire};
@@ -66,14 +68,30 @@ impl Worker<'_> {
         }
     }
 
-    /// A client's requests took so long that others had to wait: it moves to where no others are.
+    /// The processor time that this thread has used.
+    pub(super) fn used(&self) -> Duration {
+        self.clock.as_ref().map_or(Duration::ZERO, ThreadClock::used)
+    }
+
+    /// A client's requests took long by the clock. If it is not the first time within a second, and this time
+    /// they did so by the processor time that the thread had used before, others have to wait for them: the
+    /// client moves to where no others are.
     #[cold]
-    pub(super) fn set_aside(&mut self, driver: &mut Driver, connection: &mut Connection) {
+    pub(super) fn note_long(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        used_before: Option<Duration>,
+    ) {
         let (worker, now_ms) = (self.context.worker, unix_ms());
-        if !self.context.active.config.worker_packing {
+        let is_busy = used_before.is_none_or(|before| self.used().saturating_sub(before) >= LONG);
+        if !self.context.active.config.worker_packing || !is_busy {
             return;
         }
         connection.long_at_ms = now_ms;
+        if used_before.is_none() {
+            return;
+        }
         self.network.note_long(worker, now_ms);
         let to = self.network.aside(worker, connection.session.shared.id);
         if let Some(to) = to.filter(|_| may_move(connection) && connection.moving_to.is_none()) {
