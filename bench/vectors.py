@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Vector sets beside redis-server: rates of VADD and VSIM at equal recall, memory, and how long a dump takes to load.
 
-    bench/vectors.py NAME=PORT [NAME=PORT ...] [--count 100000] [--dimension 300] [--phase fill|search|dump]
+    bench/vectors.py NAME=PORT [NAME=PORT ...] [--count 100000] [--dimension 300] [--phase fill|search|dump] [--usearch]
 
-It needs numpy. The servers run already, each with a `dir` of its own. Times are processor time, user and system, of
+It needs numpy, and with --usearch the package of that name: a library for the same, measured in this process by one
+thread and with neither a protocol nor attributes, as a yardstick. The servers run already, each with a `dir` of its own. Times are processor time, user and system, of
 the server's threads, so that rates are those of one core, also where others are busy. Vectors are made from a fixed
 seed, in clusters: CENTRES directions, and around each as much noise as makes the nearest ten hard to find. Elements go
 in through one connection in pipelines of 16, as do queries, for 10 elements each. Recall@10 is counted against TRUTH of
@@ -15,6 +16,7 @@ import argparse
 import itertools
 import pathlib
 import sys
+import time
 
 import numpy
 
@@ -117,12 +119,42 @@ def dump(name, connection, _):
     print(f"{name}: saved in {saved - start:.2f} s, loaded in {loaded - saved:.2f} s", flush=True)
 
 
+def measure_usearch(arguments):
+    """The same figures of a library, whose elements are 8-bit numbers as well."""
+    from usearch.index import Index
+
+    index = Index(ndim=arguments.dimension, dtype="i8", connectivity=16, expansion_add=200)
+    chosen, taken = vectors(arguments.count, arguments.dimension, 2), 0
+    for first in range(0, arguments.count, 10_000):
+        part = numpy.array(list(itertools.islice(chosen, 10_000)))
+        start = time.process_time()
+        index.add(numpy.arange(first, first + len(part)), part, threads=1)
+        taken += time.process_time() - start
+    rate, size = arguments.count / taken, index.memory_usage / arguments.count
+    print(f"usearch: add {rate:,.0f}/s, {size:,.0f} bytes an element", flush=True)
+    queries = numpy.array(list(vectors(QUERIES, arguments.dimension, 3)))
+    tenth = index.search(queries, 10, threads=1, exact=True).distances[:, -1:]
+    wanted = list(RECALLS)
+    for ef in EFS:
+        index.expansion_search = ef
+        seconds = []
+        for _ in range(3):
+            start = time.process_time()
+            matches = index.search(queries, 10, threads=1)
+            seconds.append(time.process_time() - start)
+        recall = (matches.distances <= tenth).sum() / matches.distances.size
+        while wanted and recall >= wanted[0]:
+            rate = len(queries) / min(seconds)
+            print(f"usearch: search recall {wanted.pop(0)}: {rate:,.0f}/s with EF {ef} ({recall:.4f})", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("servers", nargs="+", metavar="NAME=PORT")
+    parser.add_argument("servers", nargs="*", metavar="NAME=PORT")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=300)
     parser.add_argument("--phase", action="append", choices=["fill", "search", "dump"])
+    parser.add_argument("--usearch", action="store_true", help="measure the library usearch as well")
     arguments = parser.parse_args()
     phases = {"fill": fill, "search": search, "dump": dump}
     for phase in arguments.phase or phases:
@@ -130,6 +162,8 @@ def main():
             name, port = server.split("=")
             with Connection(("127.0.0.1", int(port)), timeout=3600.0) as connection:
                 phases[phase](name, connection, arguments)
+    if arguments.usearch:
+        measure_usearch(arguments)
 
 
 if __name__ == "__main__":
