@@ -114,7 +114,8 @@ def main():
     batches, count = prepared(), os.cpu_count()
     load = range(count // 2, count) if count > 2 else range(count)
     works = [work for work in WORKS if not options.only or options.only in work[0]]
-    print("| work | server | cores | requests/s | us of processor each | p99, ms |\n| --- | --- | --- | --- | --- | --- |")
+    print("| work | server | cores | requests/s | us of processor each | p99, ms |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for cores in map(int, options.cores.split(",")):
         servers = []
         for name, command in commands.items():

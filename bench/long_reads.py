@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What one client waits for while another reads a large value: this server beside redis-server, or beside another build.
+"""What one client waits for while another reads a large value: this server beside redis-server, or another build.
 
     bench/long_reads.py [--mantissa PATH] [--redis PATH] [--fields N] [--seconds N] [--rounds N]
 

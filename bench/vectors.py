@@ -4,12 +4,12 @@
     bench/vectors.py NAME=PORT [NAME=PORT ...] [--count 100000] [--dimension 300] [--phase fill|search|dump] [--usearch]
 
 It needs numpy, and with --usearch the package of that name: a library for the same, measured in this process by one
-thread and with neither a protocol nor attributes, as a yardstick. The servers run already, each with a `dir` of its own. Times are processor time, user and system, of
-the server's threads, so that rates are those of one core, also where others are busy. Vectors are made from a fixed
-seed, in clusters: CENTRES directions, and around each as much noise as makes the nearest ten hard to find. Elements go
-in through one connection in pipelines of 16, as do queries, for 10 elements each. Recall@10 is counted against TRUTH of
-the same server, by scores: an element as near as the tenth counts. `EF` rises until the recall is reached; the rate is
-that of the smallest such EF.
+thread and with neither a protocol nor attributes, as a yardstick. The servers run already, each with a `dir` of its
+own. Times are processor time, user and system, of the server's threads, so that rates are those of one core, also where
+others are busy. Vectors are made from a fixed seed, in clusters: CENTRES directions, and around each as much noise as
+makes the nearest ten hard to find. Elements go in through one connection in pipelines of 16, as do queries, for 10
+elements each. Recall@10 is counted against TRUTH of the same server, by scores: an element as near as the tenth counts.
+`EF` rises until the recall is reached; the rate is that of the smallest such EF.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Long reads of large values: they see one moment while others write, and are counted, tracked and replied as others."""
+"""Long reads of large values: they see one moment while others write, and are counted and tracked as others."""
 
 import struct
 

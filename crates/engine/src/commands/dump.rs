@@ -2,8 +2,8 @@
 //!
 //! A payload is checked before it is believed: a wrong checksum or a later version is refused at once, and
 //! whatever its content says, a value is either built whole or refused; see [`mantissa_persist::load`].
-//! Unpacking, and packing of a small value, happens with the key's shard locked: other keys of that shard wait
-//! meanwhile.
+//! Unpacking, and packing of a small value, happens with the key's shard locked: other keys of that shard
+//! wait meanwhile.
 
 use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use mantissa_commands::{

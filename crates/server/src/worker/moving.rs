@@ -68,8 +68,14 @@ impl Worker<'_> {
         }
     }
 
-    /// The processor time that this thread has used.
-    pub(super) fn used(&self) -> Duration {
+    /// The processor time that this thread has used, if a client has just had a long request and may have
+    /// another. Reading it is a system call.
+    #[inline]
+    pub(super) fn used_before_long(&self, connection: &Connection) -> Option<Duration> {
+        (connection.long_at_ms + ASIDE_MS >= self.context.now_ms).then(|| self.used())
+    }
+
+    fn used(&self) -> Duration {
         self.clock.as_ref().map_or(Duration::ZERO, ThreadClock::used)
     }
 
