@@ -49,6 +49,8 @@ const BUSY: f64 = 0.5;
 const COMPARED_PERIODS: u32 = 5;
 /// Workers leave when those that take part wait for each other for this part of their time on average.
 const CONTENDED_AT: f64 = 0.2;
+/// The part of a period in that average: one long transaction makes no contention.
+const WAITS_WEIGHT: f64 = 0.2;
 /// Periods in which connections move after the number of workers has changed: nothing is decided then.
 const SETTLING_PERIODS: u32 = 2;
 /// Periods over which commands are counted before and after workers are added.
@@ -76,6 +78,8 @@ struct Balance {
     /// The loads of all workers since connections were last told to move, added up, and for how many periods.
     loads: Vec<f64>,
     periods: u32,
+    /// How much of their time workers have waited for each other, as a moving average.
+    waits: f64,
     quiet_periods: u32,
     /// The most workers that were needed in one of the quiet periods.
     needed: usize,
@@ -179,7 +183,8 @@ impl Balance {
         }
         self.fenced_periods = self.fenced_periods.saturating_sub(1);
         self.since_fenced = self.since_fenced.saturating_add(1);
-        if self.active > 1 && waits >= CONTENDED_AT * self.active as f64 {
+        self.waits += (waits - self.waits) * WAITS_WEIGHT;
+        if self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64 {
             if self.since_fenced >= SETTLING_PERIODS {
                 let fewer = self.active - self.active.div_ceil(3);
                 self.shrink_to(fewer, FENCED_PERIODS_MAX);
@@ -248,7 +253,7 @@ impl Balance {
     /// Has workers leave, and none come back for a while.
     fn shrink_to(&mut self, active: usize, fenced_periods_max: u32) {
         self.active = active;
-        self.growth = None;
+        (self.growth, self.waits) = (None, 0.0);
         (self.quiet_periods, self.needed) = (0, 0);
         (self.busy_periods, self.busy_rates) = (0, 0.0);
         self.fenced_load = None;
@@ -463,6 +468,12 @@ mod tests {
         }
         assert_eq!(burst.active, 1);
         assert!(burst.fenced_periods <= FENCED_PERIODS_MIN, "{burst:?}");
+        // Nor has one transaction that keeps all waiting.
+        let mut stopped = Balance::new(8);
+        for waits in [0.0, 7.0, 0.0, 0.0] {
+            stopped.plan(sample(&[0.9; 8], 100, waits), true);
+            assert_eq!(stopped.active, 8);
+        }
         // One that waits a little costs less than it gives.
         let mut many = Balance::new(8);
         for _ in 0..100 {
