@@ -23,14 +23,22 @@ pub fn many_ranks(args: Args<'_>) -> bool {
     (start < 0) != (end < 0) || end.saturating_sub(start) > RANKS_MAX
 }
 
-/// A range of scores, names, IDs or times whose length nothing limits.
+/// A range of scores, names, IDs or times, from argument 2 to argument 3, of which nothing keeps the length
+/// within bounds.
 pub fn no_limit(args: Args<'_>) -> bool {
-    !args.iter().skip(4).any(|word| parse::is(word, "LIMIT") || parse::is(word, "COUNT"))
+    let word_at = |name| (4..args.len()).find(|&at| parse::is(args.at(at), name));
+    let number = match (word_at("COUNT"), word_at("LIMIT")) {
+        (Some(at), _) => args.get(at + 1),
+        (None, Some(at)) => args.get(at + 2),
+        (None, None) => return args.get(2) != args.get(3),
+    };
+    let number = number.and_then(|number| parse::integer(number).ok());
+    number.is_some_and(|number| !(0..=RANKS_MAX).contains(&number))
 }
 
 /// TS.RANGE, unless it looks at the series that a compaction is made of.
 pub fn samples(args: Args<'_>) -> bool {
-    no_limit(args) && !args.iter().skip(4).any(|word| parse::is(word, "LATEST"))
+    no_limit(args) && !args.iter().skip(1).any(|word| parse::is(word, "LATEST"))
 }
 
 /// ZRANGE, by ranks or not.

@@ -16,9 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{
-    Access, CARRIED_AT, Collected, DataHandler, Error, LazyFree, Locks, Mode, Outcome, find_keys,
-};
+use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, ShardSet};
 
@@ -269,7 +267,7 @@ fn read_image(
     drop(access);
     if engine.freed_large.load(Ordering::Relaxed) != image.freed {
         // The value may have been removed, so that all of it is freed with the image.
-        engine.free_values(LazyFree { entries: vec![image.entry], ..LazyFree::default() });
+        engine.free_image(image.entry);
     }
     outcome
 }

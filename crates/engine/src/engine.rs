@@ -12,7 +12,7 @@ use mantissa_commands::LazyFree;
 use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::Storage;
 use mantissa_persist::write::ReplicationFacts;
-use mantissa_store::Keyspace;
+use mantissa_store::{Entry, Keyspace};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
@@ -493,6 +493,16 @@ impl Engine {
                 self.pressure.end_freeing(freeing);
                 self.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Frees an image that may be the last holder of its value, in the background. It counts neither as a
+    /// value that is freed nor as memory that is about to be.
+    pub fn free_image(&self, image: Entry) {
+        if let Some(sender) = &*self.lazy_free_sender.lock() {
+            let to_free = LazyFree { entries: vec![image], ..LazyFree::default() };
+            // Without the thread it is freed here.
+            _ = sender.send((to_free, Freeing::NOTHING));
         }
     }
 

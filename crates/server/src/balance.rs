@@ -21,7 +21,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_sys::ThreadClock;
-use mantissa_sys::clock::unix_ms;
 
 use mantissa_engine::Engine;
 
@@ -66,8 +65,10 @@ const FENCED_PERIODS_MAX_GAIN: u32 = 500;
 /// Workers come back at once if the number of commands, or that of connections, has changed by such a factor
 /// since some left: it is another load.
 const CHANGED: f64 = 1.4;
-/// For how long a worker that does not take part keeps a client after a long request, in ms.
-pub const ASIDE_MS: i64 = 1000;
+/// In how many stretches in a row it must have.
+const CHANGES_MIN: u32 = 2;
+/// Connections that come and go without making another load.
+const FEW: usize = 8;
 /// The load from which on a worker that is not to take part hands its connections over.
 const STRAY: f64 = 0.003;
 
@@ -88,8 +89,9 @@ struct Balance {
     next_fenced_periods: u32,
     /// How many periods it has been since workers left because they waited for each other or gained nothing.
     since_fenced: u32,
-    /// The load that was there when some had left; known once all others have been busy for a while.
+    /// The load that was there when some had left, and in how many stretches since there was another one.
     fenced_load: Option<Load>,
+    changes: u32,
     /// The periods in a row in which all were busy, and the sum of the rates of commands in them.
     busy_periods: u32,
     busy_rates: f64,
@@ -107,7 +109,9 @@ struct Load {
 impl Load {
     fn is_another(self, before: Load) -> bool {
         let differs = |one: f64, other: f64| one > other * CHANGED || other > one * CHANGED;
-        differs(self.rate, before.rate) || differs(self.connections as f64, before.connections as f64)
+        // One or two more are no other load.
+        let [now, then] = [self, before].map(|load| (FEW + load.connections) as f64);
+        differs(self.rate, before.rate) || differs(now, then)
     }
 }
 
@@ -121,6 +125,8 @@ struct Sample<'a> {
     load: Load,
     /// How much of their time they waited for each other: the sum of these parts.
     waits: f64,
+    /// How many of [`PERIOD`] it took.
+    periods: u32,
 }
 
 /// Workers that were added.
@@ -181,8 +187,8 @@ impl Balance {
             *self = Balance { loads: sums, periods, ..Balance::new(loads.len()) };
             return;
         }
-        self.fenced_periods = self.fenced_periods.saturating_sub(1);
-        self.since_fenced = self.since_fenced.saturating_add(1);
+        self.fenced_periods = self.fenced_periods.saturating_sub(sample.periods);
+        self.since_fenced = self.since_fenced.saturating_add(sample.periods);
         self.waits += (waits - self.waits) * WAITS_WEIGHT;
         if self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64 {
             if self.since_fenced >= SETTLING_PERIODS {
@@ -199,9 +205,11 @@ impl Balance {
             if growth.periods < SETTLING_PERIODS + COUNTED_PERIODS {
                 return;
             }
-            let before = growth.active_before;
+            let (before, rate) = (growth.active_before, growth.rates_before / f64::from(COUNTED_PERIODS));
             if growth.rates < growth.rates_before * GAIN_MIN {
-                return self.shrink_to(before, FENCED_PERIODS_MAX_GAIN);
+                self.shrink_to(before, FENCED_PERIODS_MAX_GAIN);
+                self.fenced_load = Some(Load { rate, ..load });
+                return;
             }
             // They are the ones that more workers would have to surpass.
             (self.busy_periods, self.busy_rates) = (COUNTED_PERIODS - 1, growth.rates - load.rate);
@@ -239,7 +247,9 @@ impl Balance {
         (self.busy_periods, self.busy_rates) = (0, 0.0);
         if self.fenced_periods > 0 && self.since_fenced > SETTLING_PERIODS + COUNTED_PERIODS {
             let load = Load { rate: rates_before / f64::from(COUNTED_PERIODS), ..load };
-            if load.is_another(*self.fenced_load.get_or_insert(load)) {
+            let is_another = load.is_another(*self.fenced_load.get_or_insert(load));
+            self.changes = if is_another { self.changes + 1 } else { 0 };
+            if self.changes >= CHANGES_MIN {
                 self.fenced_periods = 0;
             }
         }
@@ -256,7 +266,7 @@ impl Balance {
         (self.growth, self.waits) = (None, 0.0);
         (self.quiet_periods, self.needed) = (0, 0);
         (self.busy_periods, self.busy_rates) = (0, 0.0);
-        self.fenced_load = None;
+        (self.fenced_load, self.changes) = (None, 0);
         // Those that leave one after the other belong together: the fence grows only if some had come back.
         if self.fenced_periods == 0 {
             let is_again = self.since_fenced < 2 * self.next_fenced_periods;
@@ -296,6 +306,10 @@ impl Balancer {
         let mut period = PERIOD;
         while self.clocks.len() > 1 && !engine.stopping.load(Ordering::Relaxed) {
             std::thread::sleep(period);
+            // While the clients go over to another process they do not move here.
+            if network.hands_over.load(Ordering::Acquire) || engine.pauses_cron.load(Ordering::Relaxed) {
+                continue;
+            }
             period = if self.look(engine, network) { PERIOD } else { IDLE_PERIOD };
         }
     }
@@ -318,15 +332,18 @@ impl Balancer {
         let new_commands = commands.checked_sub(self.commands).unwrap_or(commands);
         self.commands = commands;
         let packing = engine.active_config().config.worker_packing;
-        let aside = network.long_within(ASIDE_MS, unix_ms());
+        network.note_loads(&loads);
+        let aside = network.aside_at(self.sampled);
         let connections = network.open_count.load(Ordering::Relaxed);
         let load = Load { rate: new_commands as f64 / elapsed.as_secs_f64(), connections };
-        let handovers = self.balance.plan(Sample { loads: &loads, aside: &aside, load, waits }, packing);
+        let periods = (elapsed.as_secs_f64() / PERIOD.as_secs_f64()).round() as u32;
+        let sample = Sample { loads: &loads, aside: &aside, load, waits, periods };
+        let handovers = self.balance.plan(sample, packing);
         network.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {
             network.post(handover.from, Message::HandOver(handover));
         }
-        self.balance.active > 1 || loads.iter().any(|&load| load > IDLE)
+        (packing && self.balance.active > 1) || loads.iter().any(|&load| load > IDLE)
     }
 }
 
@@ -338,7 +355,7 @@ mod tests {
     const ONE_BUSY: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
 
     fn sample(loads: &[f64], rate: u64, waits: f64) -> Sample<'_> {
-        Sample { loads, aside: &NONE, load: Load { rate: rate as f64, connections: 100 }, waits }
+        Sample { loads, aside: &NONE, load: Load { rate: rate as f64, connections: 100 }, waits, periods: 1 }
     }
 
     /// Runs periods with the same load of those that take part, and as many commands as `rate` says for so
@@ -399,7 +416,7 @@ mod tests {
         let mut balance = Balance::new(1);
         run(&mut balance, 60, 1.0, |_| 100);
         assert_eq!((balance.active, balance.fenced_periods > 0), (1, true), "{balance:?}");
-        run(&mut balance, 2 * COUNTED_PERIODS, 1.0, |active| 30 * active as u64);
+        run(&mut balance, 3 * COUNTED_PERIODS, 1.0, |active| 30 * active as u64);
         assert_eq!(balance.active, 2, "{balance:?}");
     }
 

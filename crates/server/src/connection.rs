@@ -1,6 +1,7 @@
 //! A connection: a session with what its worker keeps of the socket's input and output.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use mantissa_engine::Session;
 use mantissa_net::Conn;
@@ -105,8 +106,8 @@ pub struct Connection {
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
     pub moving_to: Option<usize>,
-    /// When it last had a long request, Unix time in ms.
-    pub long_at_ms: i64,
+    /// When it last had a long request.
+    pub long_at: Option<Instant>,
     /// The driver is to let go of it, for a hand-over.
     pub is_released: bool,
     /// What it is sent before anything else, once it is served after a hand-over.
@@ -131,7 +132,7 @@ impl Connection {
             pending_replies: None,
             counted_commands: 0,
             moving_to: None,
-            long_at_ms: 0,
+            long_at: None,
             is_released: false,
             first_bytes: Vec::new(),
             weight: Weight::default(),

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::time::Instant;
 
 use mantissa_net::{Acceptor, Listener, LocalAddress};
 use parking_lot::{Mutex, RwLock};
@@ -11,6 +12,21 @@ use parking_lot::{Mutex, RwLock};
 use crate::inbox::{Inbox, Message};
 use crate::scraping::Scraping;
 use crate::service::Service;
+
+/// For how long a client counts as one with long requests, and a worker as one that serves such, in ms.
+pub const ASIDE_MS: u64 = 1000;
+/// A time before all that are noted of workers.
+const NEVER_MS: u64 = 10 * ASIDE_MS;
+
+/// What is known of a worker. It has a cache line for itself.
+#[derive(Default)]
+#[repr(align(64))]
+struct Place {
+    quick_at_ms: AtomicU64,
+    long_at_ms: AtomicU64,
+    /// Thousandths of its time.
+    load: AtomicU32,
+}
 
 /// The workers' inboxes and the sockets that listen. It is the engine's host: see `engine_host`.
 pub struct Network {
@@ -20,8 +36,9 @@ pub struct Network {
     inboxes: OnceLock<Vec<Inbox>>,
     /// The workers that take part, from the first on; at least one.
     pub active_workers: AtomicUsize,
-    /// When each worker last ran [long requests](Self::note_long), Unix time in ms.
-    long_at_ms: Vec<AtomicI64>,
+    started: Instant,
+    /// What is known of each worker.
+    places: Vec<Place>,
     /// Connections so far, from which the worker of the next one is chosen.
     connection_count: AtomicU64,
     /// Connections that are open.
@@ -56,7 +73,8 @@ impl Network {
             worker_count,
             inboxes: OnceLock::new(),
             active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
-            long_at_ms: (0..worker_count).map(|_| AtomicI64::new(0)).collect(),
+            started: Instant::now(),
+            places: (0..worker_count).map(|_| Place::default()).collect(),
             connection_count: AtomicU64::new(0),
             open_count: AtomicUsize::new(0),
             listening: Default::default(),
@@ -128,24 +146,63 @@ impl Network {
         number as usize % self.active_workers.load(Ordering::Relaxed)
     }
 
-    /// Where a client with long requests, for which others would have to wait, is served: one of the workers
-    /// that do not take part. None if there is none, or if it is on such a one.
-    pub fn aside(&self, worker: usize, client: u64) -> Option<usize> {
-        let active = self.active_workers.load(Ordering::Relaxed);
-        let others = self.worker_count.checked_sub(active).filter(|&others| others > 0 && worker < active)?;
-        Some(active + (client % others as u64) as usize)
+    /// Milliseconds on the clock of the times that are noted of workers. It begins after 0, which means never.
+    fn ms_at(&self, at: Instant) -> u64 {
+        NEVER_MS + at.saturating_duration_since(self.started).as_millis() as u64
     }
 
-    /// Notes that a worker runs long requests.
-    pub fn note_long(&self, worker: usize, now_ms: i64) {
-        if let Some(at_ms) = self.long_at_ms.get(worker) {
-            at_ms.store(now_ms, Ordering::Relaxed);
+    /// Notes that a worker serves a client whose requests are short.
+    pub fn note_quick(&self, worker: usize, at: Instant) {
+        if let Some(place) = self.places.get(worker) {
+            place.quick_at_ms.store(self.ms_at(at), Ordering::Relaxed);
         }
     }
 
-    /// Which workers have run long requests within this time.
-    pub fn long_within(&self, ms: i64, now_ms: i64) -> Vec<bool> {
-        self.long_at_ms.iter().map(|at_ms| now_ms - at_ms.load(Ordering::Relaxed) <= ms).collect()
+    /// Notes that a worker serves a client whose requests are long.
+    pub fn note_long(&self, worker: usize, at: Instant) {
+        if let Some(place) = self.places.get(worker) {
+            place.long_at_ms.store(self.ms_at(at), Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the part of its time that each worker is busy for.
+    pub fn note_loads(&self, loads: &[f64]) {
+        for (place, load) in self.places.iter().zip(loads) {
+            place.load.store((load * 1000.0) as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// Where a client with long requests is served: by the worker with the least load of those that do not take
+    /// part. None if there is none, or if nobody has to wait where it is.
+    pub fn aside(&self, worker: usize, client: u64, at: Instant) -> Option<usize> {
+        let active = self.active_workers.load(Ordering::Relaxed);
+        let now_ms = self.ms_at(at);
+        let here = self.places.get(worker).filter(|_| worker < active)?;
+        if now_ms > here.quick_at_ms.load(Ordering::Relaxed) + ASIDE_MS {
+            return None;
+        }
+        let others = active..self.worker_count;
+        // Loads are known a moment later: clients that come at the same time go to different ones.
+        let key = |other: &usize| {
+            (self.places[*other].load.load(Ordering::Relaxed), (*other as u64 + client) % others.len() as u64)
+        };
+        others.clone().min_by_key(key)
+    }
+
+    /// Which workers serve clients with long requests that others would have to wait for. None, if no client
+    /// with short ones is served: then there is no reason to set any aside.
+    pub fn aside_at(&self, at: Instant) -> Vec<bool> {
+        let serves_quick = self.serves_quick(at);
+        let since_ms = self.ms_at(at) - ASIDE_MS;
+        let is_long = |place: &Place| serves_quick && place.long_at_ms.load(Ordering::Relaxed) >= since_ms;
+        self.places.iter().map(is_long).collect()
+    }
+
+    /// Whether a worker that takes part has served a client with short requests within [`ASIDE_MS`].
+    pub fn serves_quick(&self, at: Instant) -> bool {
+        let since_ms = self.ms_at(at) - ASIDE_MS;
+        let active = self.active_workers.load(Ordering::Relaxed);
+        self.places.iter().take(active).any(|place| place.quick_at_ms.load(Ordering::Relaxed) >= since_ms)
     }
 
     /// The inbox of a worker, once it exists.
@@ -161,4 +218,38 @@ pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
         LocalAddress::Unix(_) => None,
     };
     listeners.iter().filter_map(tcp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_client_is_set_aside_only_where_others_would_wait() {
+        let network = Network::new(4, true, mpsc::channel().0);
+        let now = Instant::now();
+        let later = now + Duration::from_millis(ASIDE_MS + 1);
+        network.note_long(0, now);
+        assert_eq!((network.aside(0, 7, now), network.aside_at(now)), (None, vec![false; 4]));
+        network.note_quick(0, now);
+        assert_eq!(network.aside_at(now), [true, false, false, false]);
+        let places: Vec<_> = (0..3).map(|client| network.aside(0, client, now)).collect();
+        assert_eq!(places, [Some(3), Some(2), Some(1)], "they go to different ones");
+        network.note_loads(&[0.0, 0.5, 0.1, 0.5]);
+        assert!((0..3).all(|client| network.aside(0, client, now) == Some(2)), "the one with the least load");
+        assert_eq!(network.aside(2, 7, now), None, "it is aside");
+        assert_eq!((network.aside(0, 7, later), network.aside_at(later)), (None, vec![false; 4]));
+    }
+
+    #[test]
+    fn there_is_no_place_aside_where_all_take_part() {
+        for (count, packing) in [(4, false), (1, true)] {
+            let network = Network::new(count, packing, mpsc::channel().0);
+            let now = Instant::now();
+            network.note_quick(0, now);
+            assert_eq!(network.aside(0, 7, now), None);
+        }
+    }
 }

@@ -88,6 +88,8 @@ pub struct Worker<'e> {
     context: Context<'e>,
     network: &'e Network,
     clock: Option<ThreadClock>,
+    /// When it last told that it serves clients with short requests.
+    quick_at: Instant,
     connections: Vec<Option<Box<Connection>>>,
     batch: Batch,
     /// For what messages of WebSocket clients carry.
@@ -168,6 +170,7 @@ impl<'e> Worker<'e> {
             context,
             network,
             clock: ThreadClock::current().ok(),
+            quick_at: Instant::now(),
             connections: Vec::new(),
             batch: Batch::default(),
             requests: Vec::new(),
@@ -718,7 +721,7 @@ impl<'e> Worker<'e> {
         let mut end = BatchEnd::Whole;
         let began = Instant::now();
         self.context.command_began = began;
-        let used_before = self.used_before_long(connection);
+        let used_before = self.used_before_long(connection, began);
         for request in &requests {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
@@ -763,9 +766,7 @@ impl<'e> Worker<'e> {
         }
         requests.clear();
         self.batch.requests = requests;
-        if self.context.command_began.saturating_duration_since(began) >= LONG {
-            self.note_long(driver, connection, used_before);
-        }
+        self.note_time(driver, connection, began, used_before);
         end
     }
 

@@ -692,6 +692,11 @@ impl Collection for Hash {
         self.hash_table_len().map_or(1, |len| len.min(max + 1))
     }
 
+    /// A clone has to find the order of expiries again.
+    fn clone_reads_alike(&self) -> bool {
+        self.earliest_expiry().is_none()
+    }
+
     fn is_large_form(&self) -> bool {
         self.encoding() == "hashtable"
     }

@@ -5,7 +5,7 @@
 //! no longer than for any other command, readers of one value do not wait for each other, and nobody waits
 //! for them.
 
-use mantissa_store::{Collection, Entry, Keyspace};
+use mantissa_store::{Collection, Entry, Keyspace, Kind};
 
 use super::{Access, Collected, Mode};
 use crate::error::{Error, Outcome};
@@ -19,6 +19,7 @@ const ELEMENTS_MIN: usize = 256;
 #[inline]
 fn is_large<T: Collection>(value: &T) -> bool {
     value.is_large_form()
+        && value.clone_reads_alike()
         && (value.element_count() > ELEMENTS_MIN as u64 || value.free_effort() > ELEMENTS_MIN)
 }
 
@@ -74,7 +75,9 @@ impl<'a> Access<'a> {
 
     /// Ends the command if a value that it is going to read as a whole is better read as an image.
     pub fn leave_if_large(&self, entry: &Entry) -> Outcome {
-        if self.mode.leaves_large && entry.is_large() { Err(self.leave()) } else { Ok(()) }
+        // The image of a string is a copy.
+        let is_large = entry.kind() != Kind::String && entry.is_large();
+        if self.mode.leaves_large && is_large { Err(self.leave()) } else { Ok(()) }
     }
 
     /// Whether the command has ended because its value is to be read as an image.

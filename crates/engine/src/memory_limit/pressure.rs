@@ -41,6 +41,11 @@ pub struct Freeing {
     is_measured: bool,
 }
 
+impl Freeing {
+    /// One of which nothing is expected.
+    pub const NOTHING: Freeing = Freeing { bytes: 0, is_measured: true };
+}
+
 /// Bytes that are about to be freed.
 pub struct Claim<'p> {
     pressure: &'p Pressure,

@@ -9,27 +9,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_engine::host::Target;
 use mantissa_engine::notice;
 use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
 use mantissa_sys::ThreadClock;
-use mantissa_sys::clock::unix_ms;
 
 use super::{LONG, Worker};
-use crate::balance::ASIDE_MS;
 use crate::conn_id::conn_id;
 use crate::connection::{Connection, Wire};
 use crate::http::State;
 use crate::inbox::{Handover, Message};
+use crate::network::ASIDE_MS;
 
 /// Clients that are looked at for one request to hand over, so that it takes little time however many there
 /// are.
 const LOOKED_AT_MAX: usize = 4096;
 /// How long messages are sent after a client that has left. They are on their way for microseconds.
 const FORWARDED_MS: i64 = 10_000;
+
+/// How often a worker tells that it serves clients with short requests.
+const QUICK_EVERY: Duration = Duration::from_millis(100);
 
 /// A client that has left.
 pub(super) struct Departure {
@@ -40,15 +42,19 @@ pub(super) struct Departure {
 impl Worker<'_> {
     /// Hands over connections that make up a share of this worker's load.
     pub(super) fn hand_over(&mut self, driver: &mut Driver, handover: Handover) {
+        if self.is_frozen() {
+            return;
+        }
         let len = self.connections.len();
         let mut busy = Vec::new();
+        let now = Instant::now();
         let is_aside = self.context.worker >= self.network.active_workers.load(Ordering::Relaxed);
-        let long_since_ms = unix_ms() - ASIDE_MS;
+        let keeps_long = is_aside && self.network.serves_quick(now);
         for index in (0..len.min(LOOKED_AT_MAX)).map(|step| (self.looked_at + step) % len) {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             let count = connection.session.shared.command_count.load(Ordering::Relaxed);
             let load = count - std::mem::replace(&mut connection.counted_commands, count);
-            let stays = is_aside && connection.long_at_ms >= long_since_ms;
+            let stays = keeps_long && is_suspect(connection, now);
             if load > 0 && !stays && may_move(connection) {
                 busy.push((load, connection.conn));
             }
@@ -71,37 +77,50 @@ impl Worker<'_> {
     /// The processor time that this thread has used, if a client has just had a long request and may have
     /// another. Reading it is a system call.
     #[inline]
-    pub(super) fn used_before_long(&self, connection: &Connection) -> Option<Duration> {
-        (connection.long_at_ms + ASIDE_MS >= self.context.now_ms).then(|| self.used())
+    pub(super) fn used_before_long(&self, connection: &Connection, now: Instant) -> Option<Duration> {
+        is_suspect(connection, now).then(|| self.used())
     }
 
     fn used(&self) -> Duration {
         self.clock.as_ref().map_or(Duration::ZERO, ThreadClock::used)
     }
 
+    /// Notes how long requests of a client took that have begun at a time; `used_before` is what
+    /// [`Self::used_before_long`] was then.
+    #[inline]
+    pub(super) fn note_time(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        began: Instant,
+        used_before: Option<Duration>,
+    ) {
+        if self.context.command_began.saturating_duration_since(began) >= LONG {
+            self.note_long(driver, connection, used_before);
+        } else if used_before.is_none() && began.saturating_duration_since(self.quick_at) >= QUICK_EVERY {
+            self.quick_at = began;
+            self.network.note_quick(self.context.worker, began);
+        }
+    }
+
     /// A client's requests took long by the clock. If it is not the first time within a second, and this time
     /// they did so by the processor time that the thread had used before, others have to wait for them: the
     /// client moves to where no others are.
     #[cold]
-    pub(super) fn note_long(
-        &mut self,
-        driver: &mut Driver,
-        connection: &mut Connection,
-        used_before: Option<Duration>,
-    ) {
-        let (worker, now_ms) = (self.context.worker, unix_ms());
+    fn note_long(&mut self, driver: &mut Driver, connection: &mut Connection, used_before: Option<Duration>) {
+        let (worker, now) = (self.context.worker, Instant::now());
         let is_busy = used_before.is_none_or(|before| self.used().saturating_sub(before) >= LONG);
         if !self.context.active.config.worker_packing || !is_busy {
             return;
         }
-        connection.long_at_ms = now_ms;
+        connection.long_at = Some(now);
         if used_before.is_none() {
             return;
         }
-        self.network.note_long(worker, now_ms);
-        let to = self.network.aside(worker, connection.session.shared.id);
+        self.network.note_long(worker, now);
+        let to = self.network.aside(worker, connection.session.shared.id, now);
         if let Some(to) = to.filter(|_| may_move(connection) && connection.moving_to.is_none()) {
-            self.network.note_long(to, now_ms);
+            self.network.note_long(to, now);
             connection.moving_to = Some(to);
             driver.detach(connection.conn);
         }
@@ -175,6 +194,13 @@ impl Worker<'_> {
         let target = *self.departures.get(&conn)?.connection.target.lock();
         (target.conn != conn_id(conn) || target.worker != self.context.worker).then_some(target)
     }
+}
+
+/// Whether a client has had a long request within [`ASIDE_MS`].
+#[inline]
+fn is_suspect(connection: &Connection, now: Instant) -> bool {
+    let is_recent = |at| now.saturating_duration_since(at) <= Duration::from_millis(ASIDE_MS);
+    connection.long_at.is_some_and(is_recent)
 }
 
 /// Whether a client may be served by another worker from its next request on. Those who get messages beside
