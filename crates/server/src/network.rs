@@ -146,7 +146,7 @@ impl Network {
         number as usize % self.active_workers.load(Ordering::Relaxed)
     }
 
-    /// Milliseconds on the clock of the times that are noted of workers. It begins after 0, which means never.
+    /// Milliseconds on the clock of the times that are noted of workers. It begins after 0, which is never.
     fn ms_at(&self, at: Instant) -> u64 {
         NEVER_MS + at.saturating_duration_since(self.started).as_millis() as u64
     }
@@ -172,8 +172,8 @@ impl Network {
         }
     }
 
-    /// Where a client with long requests is served: by the worker with the least load of those that do not take
-    /// part. None if there is none, or if nobody has to wait where it is.
+    /// Where a client with long requests is served: by the worker with the least load of those that do not
+    /// take part. None if there is none, or if nobody has to wait where it is.
     pub fn aside(&self, worker: usize, client: u64, at: Instant) -> Option<usize> {
         let active = self.active_workers.load(Ordering::Relaxed);
         let now_ms = self.ms_at(at);
