@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 
-from servers import ROOT, Server, add_programs, programs
+from servers import ROOT, Server, add_programs, in_turn, programs
 
 DEPTHS = (1, 16)
 
@@ -39,7 +39,7 @@ def main():
         servers = {name: started(name, command, folder) for name, command in programs(options).items()}
         rates = {(way, depth, name): [] for way in ("TCP", "Unix") for depth in DEPTHS for name in servers}
         for number in range(options.rounds):
-            for way, depth, name in reversed(rates) if number % 2 else rates:
+            for way, depth, name in in_turn(list(rates), number):
                 server, path = servers[name]
                 place = path if way == "Unix" else str(server.port)
                 words = [load, place, str(options.connections), str(depth), str(options.seconds)]

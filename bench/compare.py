@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-from servers import Server, add_programs, programs
+from servers import Server, add_programs, in_turn, programs
 from shapes import SHAPES
 
 KEYS = 1_000_000
@@ -64,7 +64,7 @@ def compare_cpu(options, servers):
         requests = int(options.requests * share)
         figures = {server.name: [] for server in servers}
         for round_number in range(options.rounds):
-            for server in servers if round_number % 2 == 0 else reversed(servers):
+            for server in in_turn(servers, round_number):
                 figures[server.name].append(measure(server, arguments, requests))
         ours, theirs = (statistics.median(figures[server.name]) for server in servers)
         print(f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |", flush=True)

@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 
-from servers import Server, add_programs, encode, programs
+from servers import Server, add_programs, encode, in_turn, programs
 
 KEYS = 1_000_000
 KEY, ELEMENT = "key:__rand_int__", "element:__rand_int__"
@@ -128,7 +128,7 @@ def main():
             for work in works:
                 found = {}
                 for round_number in range(options.rounds):
-                    for server in servers if round_number % 2 == 0 else reversed(servers):
+                    for server in in_turn(servers, round_number):
                         if server.name not in work[-1]:
                             continue
                         figures = measure(options.mantissa, server, load, work, options.seconds)

@@ -14,7 +14,7 @@ import random
 import statistics
 import sys
 
-from servers import ROOT, Server, add_programs, programs
+from servers import ROOT, Server, add_programs, in_turn, programs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
@@ -85,7 +85,7 @@ def main():
             commands = [make(texts[number % len(texts)].encode(), number) for number in range(count)]
             figures = {server.name: [] for server in servers}
             for round_number in range(options.rounds):
-                for server in servers if round_number % 2 else servers[::-1]:
+                for server in in_turn(servers[::-1], round_number):
                     server.call(("JSON.SET", "doc", "$", texts[0]))
                     figures[server.name].append(server.microseconds_each(commands, batch))
             ours, theirs = (statistics.median(figures[server]) for server in ("mantissa", "redis"))

@@ -17,7 +17,7 @@ import statistics
 import sys
 from operator import truediv
 
-from servers import Server, add_programs, encode, programs
+from servers import Server, add_programs, encode, in_turn, programs
 
 PIPELINE = 500
 # Elements that the commands of a pipeline touch at most, so that replies stay small.
@@ -338,7 +338,7 @@ def compare(servers, load, steps, size, options):
             calls = [call(key) for _ in range(min(count, SLICE))]
             encoded = [b"".join(map(encode, call if isinstance(call, list) else [call])) for call in calls]
             batches = [b"".join(encoded[start : start + pipelined]) for start in range(0, len(encoded), pipelined)]
-            for server in servers if number % 2 == 0 else reversed(servers):
+            for server in in_turn(servers, number):
                 figures[server.name].append(measure(server, batches) / len(calls))
         mine, theirs = (figures[server.name] for server in servers)
         yield name, statistics.median(mine), statistics.median(theirs), statistics.median(map(truediv, mine, theirs))

@@ -12,7 +12,7 @@ import random
 import statistics
 import sys
 
-from servers import ROOT, Server, add_programs, programs
+from servers import ROOT, Server, add_programs, in_turn, programs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
@@ -66,7 +66,7 @@ def main():
             generator = random.Random(f"{work} {round_number}")
             count = options.requests // 40 if "of 100" in work else options.requests
             made = [make(lambda most=ITEMS: "item:%012d" % generator.randrange(most)) for _ in range(count)]
-            for server in servers if round_number % 2 else servers[::-1]:
+            for server in in_turn(servers[::-1], round_number):
                 figures[work][server.name].append(server.microseconds_each(made, BATCH))
     print("| command | mantissa, us | RedisBloom, us | ratio |")
     print("| --- | --- | --- | --- |")

@@ -14,7 +14,7 @@ import statistics
 import threading
 import time
 
-from servers import Server, add_programs, encode, programs
+from servers import Server, add_programs, encode, in_turn, programs
 
 LONG_SECONDS = 0.003
 PAUSE_SECONDS = 0.001
@@ -67,7 +67,7 @@ def main():
     figures = {}
     for round_number in range(options.rounds):
         order = list(programs(options).items())
-        for name, command in order if round_number % 2 == 0 else reversed(order):
+        for name, command in in_turn(order, round_number):
             figures.setdefault(name, []).append(measure(name, command, options.fields, options.seconds))
     print("| server | waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n| --- | --- | --- | --- |")
     for name, rows in figures.items():

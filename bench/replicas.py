@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 
-from servers import Server, add_programs, encode, programs
+from servers import Server, add_programs, encode, in_turn, programs
 
 TICKS = os.sysconf("SC_CLK_TCK")
 KEYS = 1_000_000
@@ -219,7 +219,7 @@ def table(title, columns, measure, commands, rounds):
     figures = {name: [] for name in commands}
     for round_number in range(rounds):
         order = list(commands.items())
-        for name, command in order if round_number % 2 == 0 else reversed(order):
+        for name, command in in_turn(order, round_number):
             figures[name].append(measure(name, command))
     print(f"\n{title}\n\n| figure | mantissa | redis | ratio |\n| --- | --- | --- | --- |")
     medians = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in figures.items()}

@@ -13,7 +13,7 @@ import random
 import statistics
 import sys
 
-from servers import ROOT, Server, add_programs, encode, programs
+from servers import ROOT, Server, add_programs, encode, in_turn, programs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
@@ -145,7 +145,7 @@ def main():
     measured_works = list(works(count))
     for round_number in range(options.rounds):
         for work, before, measure in measured_works:
-            for server in servers if round_number % 2 else servers[::-1]:
+            for server in in_turn(servers[::-1], round_number):
                 server.call(*before)
                 figures.setdefault(work, {}).setdefault(server.name, []).append(measure(server))
     print("| work | mantissa | RedisTimeSeries | ratio |\n| --- | --- | --- | --- |")

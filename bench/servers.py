@@ -15,6 +15,11 @@ from support.ports import free_port  # noqa: E402
 START_SECONDS_MAX = 30
 
 
+def in_turn(items, round_number):
+    """The items of a list in the order of this round: every other round begins with the last."""
+    return items[::-1] if round_number % 2 else items
+
+
 def encode(command):
     parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)

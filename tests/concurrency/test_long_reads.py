@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from support.crowd import Crowd
+from support.memory import figure, used
 from support.seeds import generator
 from support.waiting import eventually
 
@@ -111,8 +112,7 @@ def test_packed_replies_read_images(start_server):
 
 
 def hits(client):
-    text = client("INFO", "stats").value.decode()
-    return int(next(line for line in text.splitlines() if line.startswith("keyspace_hits:")).split(":")[1])
+    return int(figure(client, "keyspace_hits"))
 
 
 def test_a_long_read_counts_once_and_marks_its_key_as_used(start_server):
@@ -178,10 +178,6 @@ def test_fields_that_have_expired_are_hidden(start_server):
 
 def test_a_value_that_goes_while_it_is_read_is_freed(start_server):
     server = start_server("subject", workers=2)
-
-    def used(client):
-        text = client("INFO", "memory").value.decode()
-        return int(next(line for line in text.splitlines() if line.startswith("used_memory:")).split(":")[1])
 
     def reads(connection, _, stop):
         while not stop.is_set():
