@@ -170,6 +170,25 @@ fn reading_begins_behind_a_preamble() {
 }
 
 #[test]
+fn preallocated_bytes_are_no_items() {
+    let start = b"#RESERVED:00000022\r\n";
+    let set = write(&[command("SET a 1")]);
+    for (rest, items) in [
+        (&b""[..], 1),
+        (b"#\n#\n#END:00000022\n", 1),
+        (b"\0\0\0\0\0\0\0\x000", 1),
+        (b"#\n\0\0#END:0", 1),
+        (b"#END:00000022\n# a remark\n", 3),
+        (&[b"#\n#END:00000022\n", &set[..], b"# a # b\n"].concat(), 3),
+        (&[b"#SUM:00000000:000000\r\n", &set[..]].concat(), 3),
+    ] {
+        let contents = check_file(&[start, rest].concat());
+        let text = rest.escape_ascii();
+        assert_eq!((contents.items.len(), contents.failure), (items, None), "{text}");
+    }
+}
+
+#[test]
 fn a_manifest_is_refused_for_redis_reasons() {
     let long_comment = [&b"#"[..], &[b'x'; 1024], b"\nfile a seq 1 type i\n"].concat();
     let long_line = [&b"file "[..], &[b'a'; 1006], b" seq 1 type i\n"].concat();
