@@ -31,7 +31,8 @@ fn parts(stream: &[u8], ahead: usize, step: usize) -> Result<Parts, String> {
     let _it_may_end_early = payload.read_to_end(&mut bytes);
     let is_complete = payload.is_complete();
     assert_eq!(payload.given(), bytes.len() as u64);
-    let (mut rest, kept) = (Vec::new(), payload.ahead().bytes());
+    // How much more than allowed it had when it was refused depends on how the bytes came.
+    let (mut rest, kept) = (Vec::new(), payload.ahead().bytes().min(AHEAD_BYTES_MAX + 1));
     if is_complete {
         let (mut ahead, mut reader) = payload.into_rest();
         rest.extend(std::iter::from_fn(|| ahead.pop()).flatten());
