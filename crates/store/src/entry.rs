@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mantissa_memory::allocator;
 use mantissa_memory::slab;
-use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
+use mantissa_memory::{CACHE_LINE_BYTES, prefetch, prefetch_lines};
 
 use crate::cold::{ColdSlot, Place};
 use crate::text::{CHUNK_BYTES, Text, TextImage};
@@ -48,6 +48,9 @@ use crate::{value_types, with_value, with_value_mut};
 /// Longest string that is kept inside the entry. A longer one has an allocation of its own, so that it can
 /// grow and move.
 const EMBEDDED_BYTES_MAX: usize = 4096;
+/// Bytes of an entry that are fetched ahead: a key with a short value. Fetching the line of the last of them
+/// too saves 5 % of a SET and 2 % of a GET of 128 bytes (a million keys, pipelines of 32).
+const FETCHED_BYTES: usize = 3 * CACHE_LINE_BYTES;
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -601,10 +604,11 @@ impl Entry {
         self.memory()
     }
 
-    /// Fetches the entry ahead of its use. A key with a short value takes up to three cache lines.
+    /// Fetches the entry ahead of its use: the lines of its first [`FETCHED_BYTES`], wherever they begin.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch_lines(self.memory(), 0..3 * CACHE_LINE_BYTES);
+        prefetch_lines(self.memory(), 0..FETCHED_BYTES);
+        prefetch(self.memory().wrapping_add(FETCHED_BYTES - 1));
     }
 
     /// Moves what lies in sparsely used memory (see [`slab::begin_compaction`]); of a large collection, a
