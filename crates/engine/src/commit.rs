@@ -10,7 +10,7 @@ use mantissa_sys::clock;
 use mantissa_commands::{
     Access, Counts, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, Mode,
 };
-use mantissa_persist::log::Unit;
+use mantissa_persist::log::{Lsn, Unit};
 use mantissa_protocol::{Args, Reply};
 
 use crate::context::Outbox;
@@ -44,7 +44,10 @@ pub fn commit(
         if access.logs() {
             if let (true, Some((database, args))) = (counts.dirty > 0, command) {
                 note_own_write(engine, outbox, access, (database, args));
-                outbox.unit.push(database, args);
+                if ends && append_request(engine, outbox, access, (database, args)) {
+                    return None;
+                }
+                outbox.unit.push_request(database, args);
             }
             if ends {
                 append(engine, outbox, access);
@@ -152,7 +155,9 @@ fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedComm
             let database = command.map_or(database, |(database, _)| database);
             commands.iter().for_each(|args| unit.push(database, args.as_args()));
         }
-        (LogChoice::Verbatim, Some((database, args))) if effects.dirty > 0 => unit.push(database, args),
+        (LogChoice::Verbatim, Some((database, args))) if effects.dirty > 0 => {
+            unit.push_request(database, args);
+        }
         _ => {}
     }
 }
@@ -248,16 +253,41 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     }
     if !outbox.unit.is_empty() {
         let lsn = engine.log.append(&mut outbox.unit, access.clock_ms() / 1000);
-        outbox.note_logged(lsn);
-        if aof.holds_replies() {
-            access.locked_mut().note_logged(lsn);
-            outbox.required_lsn = lsn;
-        }
-        outbox.send_waiting();
+        note_appended(engine, outbox, access, lsn);
     } else if aof.holds_replies() {
         outbox.required_lsn = outbox.required_lsn.max(access.locked_mut().logged_at());
         outbox.send_waiting();
     }
+}
+
+/// Appends a command as a unit of its own if that takes no more than a copy of the client's bytes. False if
+/// it is still to be appended.
+#[inline]
+fn append_request(
+    engine: &Engine,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    (database, args): (usize, Args<'_>),
+) -> bool {
+    if !outbox.unit.takes_first() || engine.replication.is_replica() || simulation::has_fault(Fault::LateLog)
+    {
+        return false;
+    }
+    let append = |command| engine.log.append_encoded(database, command, access.clock_ms() / 1000);
+    let Some(lsn) = args.encoded().and_then(append) else { return false };
+    note_appended(engine, outbox, access, lsn);
+    true
+}
+
+/// Notes the LSN behind what the present command has appended.
+#[inline]
+fn note_appended(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>, lsn: Lsn) {
+    outbox.note_logged(lsn);
+    if engine.aof.holds_replies() {
+        access.locked_mut().note_logged(lsn);
+        outbox.required_lsn = lsn;
+    }
+    outbox.send_waiting();
 }
 
 /// Serves the clients that are blocked on a key, first come, first served, while it has elements for them.

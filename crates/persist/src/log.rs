@@ -181,6 +181,22 @@ impl Log {
         end
     }
 
+    /// Appends a unit of one command whose bytes are given, as [`Log::append`] does. `None` if that takes
+    /// more than a copy; then nothing has been done.
+    #[inline]
+    pub fn append_encoded(&self, database: usize, command: &[u8], now_s: i64) -> Option<Lsn> {
+        let mut state = self.locked();
+        if state.registered.is_empty() {
+            return Some(state.end);
+        }
+        if state.database != Some(database) || command.len() > COPIED_LOCKED_BYTES_MAX {
+            return None;
+        }
+        state.note_time(now_s);
+        state.writer_for(command.len()).append(command);
+        Some(self.note_unit(&mut state, command.len()))
+    }
+
     /// Reserves the range of a unit. If the unit has not been copied yet, returns the reservation and the
     /// offset in the unit's buffer of the bytes to fill it with.
     #[inline]
@@ -200,10 +216,7 @@ impl Log {
         if !unit.is_neutral() {
             state.database = Some(last_database);
         }
-        if now_s > state.time_s {
-            state.time_s = now_s;
-            state.is_growing = false;
-        }
+        state.note_time(now_s);
         let bytes = unit.bytes(start).len();
         if bytes > COPIED_BYTES_MAX {
             state.push_segment(Source::Unit(Arc::new(unit.take_bytes())), start);
@@ -216,15 +229,21 @@ impl Log {
                 *reservation = Some((writer.reserve(bytes), start));
             }
         }
-        state.end += bytes as u64;
-        let end = state.end;
+        let end = self.note_unit(&mut state, bytes);
         if bytes > COPIED_BYTES_MAX {
             // With a new block the segment is new anyway.
             state.give_up_slow_readers();
         }
-        self.end.store(end, Ordering::Release);
-        self.units.store(self.units() + 1, Ordering::Release);
         end
+    }
+
+    /// Notes that a unit of so many bytes has its place. Returns the LSN behind it.
+    #[inline]
+    fn note_unit(&self, state: &mut State, bytes: usize) -> Lsn {
+        state.end += bytes as u64;
+        self.end.store(state.end, Ordering::Release);
+        self.units.store(self.units() + 1, Ordering::Release);
+        state.end
     }
 
     /// Has SELECT precede the next unit, and returns the LSN of that unit: a reader that has read nothing
@@ -284,6 +303,15 @@ impl Log {
 }
 
 impl State {
+    /// Begins a segment with the next unit if that comes in a later second.
+    #[inline]
+    fn note_time(&mut self, now_s: i64) {
+        if now_s > self.time_s {
+            self.time_s = now_s;
+            self.is_growing = false;
+        }
+    }
+
     /// The first LSN that is kept.
     fn first(&self) -> Lsn {
         self.segments.front().map_or(self.end, |segment| segment.lsn)

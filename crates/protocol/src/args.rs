@@ -88,6 +88,68 @@ impl<'a> Args<'a> {
     pub fn to_owned(&self) -> OwnedArgs {
         OwnedArgs::collect(self.iter())
     }
+
+    /// The bytes in the buffer around the arguments, if they are what
+    /// [`encode_request`](crate::encode_request) makes of them. `None` also for an argument of 1,000 bytes or
+    /// more, and for more than nine arguments: there encoding costs little beside the rest.
+    #[inline]
+    pub fn encoded(&self) -> Option<&'a [u8]> {
+        let (name, others) = self.slices.split_first()?;
+        let (header, count) = (bulk_header(name.len)?, self.slices.len());
+        let start = name.start.checked_sub(header.len + COUNT_BYTES)?;
+        // Both lines end with CR LF: that of the count is a part of the header.
+        if count > 9 || self.buffer[start..start + COUNT_BYTES] != [b'*', b'0' + count as u8] {
+            return None;
+        }
+        let mut at = start + COUNT_BYTES;
+        if !header.is_at(self.buffer, at) {
+            return None;
+        }
+        at += header.len + name.len;
+        for slice in others {
+            let header = bulk_header(slice.len)?;
+            if slice.start != at + header.len || !header.is_at(self.buffer, at) {
+                return None;
+            }
+            at = slice.start + slice.len;
+        }
+        (self.buffer.get(at..at + 2)? == b"\r\n").then(|| &self.buffer[start..at + 2])
+    }
+}
+
+/// Bytes of the number of arguments of a request, with its mark and without its end.
+const COUNT_BYTES: usize = 2;
+
+/// The end of the line or argument before an argument, and the line with its length.
+struct BulkHeader {
+    /// The bytes, the first of them lowest.
+    bytes: u64,
+    len: usize,
+}
+
+/// The header of an argument of this length, if it has three digits at most.
+#[inline]
+fn bulk_header(len: usize) -> Option<BulkHeader> {
+    const START: u64 = u32::from_le_bytes(*b"\r\n$\0") as u64;
+    const END: u64 = u16::from_le_bytes(*b"\r\n") as u64;
+    let digit = |value: usize| u64::from(b'0') + value as u64;
+    let (digits, count) = match len {
+        0..10 => (digit(len), 1),
+        10..100 => (digit(len / 10) | digit(len % 10) << 8, 2),
+        100..1000 => (digit(len / 100) | digit(len / 10 % 10) << 8 | digit(len % 10) << 16, 3),
+        _ => return None,
+    };
+    Some(BulkHeader { bytes: START | digits << 24 | END << (24 + 8 * count), len: 5 + count })
+}
+
+impl BulkHeader {
+    /// Whether it is in a buffer at a place.
+    #[inline]
+    fn is_at(&self, buffer: &[u8], at: usize) -> bool {
+        let found = buffer.get(at..).and_then(|bytes| bytes.first_chunk());
+        let unused = u64::BITS - 8 * self.len as u32;
+        found.is_some_and(|bytes| (u64::from_le_bytes(*bytes) ^ self.bytes) << unused == 0)
+    }
 }
 
 impl Index<usize> for Args<'_> {

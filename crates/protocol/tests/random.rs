@@ -2,7 +2,9 @@
 
 mod model;
 
-use mantissa_protocol::{Decoder, Protocol, Reply, RequestLimits, Value, encode_request};
+use mantissa_protocol::{
+    Args, Decoder, Parsed, Protocol, Reply, RequestLimits, RequestParser, Value, encode_request,
+};
 use proptest::prelude::*;
 
 /// A generator that is the same everywhere: xorshift.
@@ -201,6 +203,9 @@ fn write(reply: &mut Reply, value: &Value) {
     }
 }
 
+/// What the lines of a request are made of, and a byte more.
+const LINE_BYTES: &[u8] = b"$*\r\n0123456789x";
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -212,6 +217,38 @@ proptest! {
         let mut input = Vec::new();
         requests.iter().for_each(|request| encode_request(&mut input, request));
         prop_assert_eq!(model::serve(&split(&input, &places), &RequestLimits::default()), (requests, None));
+    }
+
+    /// The bytes around the arguments of a request are said to be its encoding only if they are.
+    #[test]
+    fn an_encoding_is_told_by_its_bytes(
+        request in arguments(),
+        before in prop::collection::vec(any::<u8>(), 0..4),
+        change in prop::option::of((any::<usize>(), prop::sample::select(LINE_BYTES))),
+    ) {
+        let mut input = before.clone();
+        encode_request(&mut input, &request);
+        let encoded = input[before.len()..].to_vec();
+        if let Some((at, byte)) = change {
+            let at = before.len() + at % encoded.len();
+            input[at] = byte;
+        }
+        let (mut parser, mut slices) = (RequestParser::default(), Vec::new());
+        let parsed = parser.parse_at(&input, before.len(), &RequestLimits::default(), &mut slices);
+        if let Parsed::Request { .. } = parsed {
+            let args = Args::new(&input, &slices);
+            for args in [args, args.from(1)].into_iter().filter(|args| !args.is_empty()) {
+                let mut expected = Vec::new();
+                encode_request(&mut expected, args.iter());
+                prop_assert!(args.encoded().is_none_or(|bytes| bytes == expected));
+            }
+            let is_short = request.len() <= 9 && request.iter().all(|word| word.len() < 1000);
+            if change.is_none() {
+                prop_assert_eq!(args.encoded(), is_short.then_some(&encoded[..]));
+            }
+            let owned = args.to_owned();
+            prop_assert_eq!(owned.as_args().encoded(), None);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! - a range that is filled before one in front of it is noted in `early`; the thread that fills the one in
 //!   front passes both. So a thread never waits for another one to finish its copy.
 //!
-//! It costs one compare-and-swap for each range.
+//! A reservation costs one compare-and-swap; bytes that are appended at once mostly cost none.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -166,7 +166,12 @@ impl BlockWriter {
         let range = self.next_range(bytes.len());
         // SAFETY: the range was reserved just now.
         unsafe { self.block.copy_in(range.start, bytes) };
-        self.block.mark_filled(range);
+        if self.block.filled() == range.start {
+            // No range begins behind it yet, so nobody else changes `filled`, and none in `early` waits.
+            self.block.filled.store(range.end, Ordering::Release);
+        } else {
+            self.block.mark_filled(range);
+        }
         self.prefetch_next(bytes.len());
     }
 

@@ -73,6 +73,26 @@ fn an_lsn_is_an_offset_in_the_stream() {
 }
 
 #[test]
+fn the_bytes_of_a_command_are_a_unit_where_that_is_a_copy() {
+    let log = Arc::new(Log::default());
+    let (short, long) = (&b"*1\r\n$4\r\nPING\r\n"[..], [b'x'; COPIED_LOCKED_BYTES_MAX + 1]);
+    assert_eq!(log.append_encoded(0, short, 0), Some(0), "nobody reads");
+    let mut reader = log.register(Start::Fresh, u64::MAX, None).expect("it begins at the end");
+    assert_eq!(log.append_encoded(3, short, 0), None, "SELECT must precede it");
+    let selected = log.append(&mut unit_of(3, &[b"PING"]), 0);
+    assert_eq!((log.append_encoded(4, short, 0), log.append_encoded(3, &long, 0)), (None, None));
+    assert_eq!((log.end(), log.units()), (selected, 1));
+    let end = selected + short.len() as u64;
+    assert_eq!((log.append_encoded(3, short, 0), log.end(), log.units()), (Some(end), end, 2));
+    assert_eq!(log.append_encoded(3, short, 7), Some(end + short.len() as u64));
+    let (bytes, ends) = read(&mut reader, u64::MAX);
+    assert_eq!(
+        (&bytes[selected as usize..], ends),
+        (&short.repeat(2)[..], vec![end, end + short.len() as u64])
+    );
+}
+
+#[test]
 fn a_unit_that_is_being_copied_is_read_by_nobody() {
     let log = Arc::new(Log::default());
     let mut reader = log.register(Start::Fresh, u64::MAX, None).expect("it begins at the end");
@@ -320,7 +340,8 @@ fn check_stream(text: &[u8], appenders: usize) -> Vec<Lsn> {
     ends
 }
 
-fn fill_unit(unit: &mut Unit, appender: usize, number: usize, random: &mut Random) {
+/// Returns the number of commands.
+fn fill_unit(unit: &mut Unit, appender: usize, number: usize, random: &mut Random) -> u64 {
     let parts = if random.below(4) == 0 { 2 + random.below(3) } else { 1 };
     for part in 0..parts {
         let database = random.below(3) as usize;
@@ -329,6 +350,13 @@ fn fill_unit(unit: &mut Unit, appender: usize, number: usize, random: &mut Rando
         let words = [b"ADD", &words[0][..], &words[1], &words[2], &words[3], &value];
         unit.push(database, words);
     }
+    parts
+}
+
+/// Appends a unit by the bytes of its only command, if that can be.
+fn append_by_bytes(log: &Log, unit: &mut Unit) -> Option<Lsn> {
+    let start = unit.wrap();
+    log.append_encoded(unit.databases().0, unit.bytes(start), 0)
 }
 
 /// The same unit as a primary sends it whose stream has `selected` selected.
@@ -361,13 +389,14 @@ fn readers_see_whole_units_whatever_is_not_filled() {
             match random.below(8) {
                 0..4 if held.iter().all(|(of, ..)| *of != appender) => {
                     let (mut unit, mut reservation) = (Unit::default(), None);
-                    fill_unit(&mut unit, appender, numbers[appender], &mut random);
-                    if random.below(3) == 0 {
+                    let commands = fill_unit(&mut unit, appender, numbers[appender], &mut random);
+                    numbers[appender] += 1;
+                    let (start, by_bytes) = (log.end(), commands == 1 && random.below(2) == 0);
+                    let end = if by_bytes { append_by_bytes(&log, &mut unit) } else { None };
+                    if end.is_none() && random.below(3) == 0 {
                         unit = verbatim(unit, log.database());
                     }
-                    numbers[appender] += 1;
-                    let start = log.end();
-                    ends.push(log.reserve(&mut unit, 0, &mut reservation));
+                    ends.push(end.unwrap_or_else(|| log.reserve(&mut unit, 0, &mut reservation)));
                     if let Some((reservation, offset)) = reservation {
                         held.push((appender, start, reservation, unit, offset));
                     }
@@ -478,8 +507,10 @@ impl Sleeper {
 fn run_appender(log: &Log, sleeper: &Sleeper, appender: usize, units: usize, waits_each: usize) {
     let (mut random, mut unit, mut last) = (Random(appender as u64), Unit::default(), 0);
     for number in 0..units {
-        fill_unit(&mut unit, appender, number, &mut random);
-        let end = log.append(&mut unit, 0);
+        let commands = fill_unit(&mut unit, appender, number, &mut random);
+        let by_bytes = if commands == 1 { append_by_bytes(log, &mut unit) } else { None };
+        let end = by_bytes.unwrap_or_else(|| log.append(&mut unit, 0));
+        unit.clear();
         assert!(end > last);
         last = end;
         log.kick();

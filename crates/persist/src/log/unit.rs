@@ -1,6 +1,6 @@
 //! The commands that one commit logs.
 
-use mantissa_protocol::encode_request;
+use mantissa_protocol::{Args, encode_request};
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
@@ -30,6 +30,12 @@ impl Unit {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.commands == 0
+    }
+
+    /// Whether the next command that is added would be its only one so far.
+    #[inline]
+    pub fn takes_first(&self) -> bool {
+        self.commands == 0 && !self.is_verbatim
     }
 
     /// Makes these bytes the unit: whole commands, as a primary has sent them, SELECT, MULTI and EXEC
@@ -75,8 +81,26 @@ impl Unit {
         database: usize,
         words: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
     ) {
+        if self.begin(database) {
+            encode_request(&mut self.bytes, words);
+        }
+    }
+
+    /// Adds a command as a client has sent it. Where its bytes are what [`Unit::push`] would encode, they are
+    /// copied.
+    #[inline]
+    pub fn push_request(&mut self, database: usize, args: Args<'_>) {
+        let Some(encoded) = args.encoded() else { return self.push(database, args) };
+        if self.begin(database) {
+            self.bytes.extend_from_slice(encoded);
+        }
+    }
+
+    /// Prepares for the bytes of a command on a database. False if nothing is to be added.
+    #[inline]
+    fn begin(&mut self, database: usize) -> bool {
         if self.is_verbatim {
-            return;
+            return false;
         }
         if self.commands == 0 {
             self.bytes.resize(FRONT_BYTES, 0);
@@ -86,7 +110,7 @@ impl Unit {
         }
         self.last_database = database;
         self.commands += 1;
-        encode_request(&mut self.bytes, words);
+        true
     }
 
     /// Says that the commands do not belong together: one of them may be applied without the next.
@@ -148,6 +172,7 @@ fn put_select(database: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mantissa_protocol::{RequestLimits, RequestParser};
 
     #[test]
     fn select_and_multi_fit_in_front() {
@@ -169,6 +194,24 @@ mod tests {
         unit.push(1, [&b"PING"[..]]);
         unit.loosen();
         assert_eq!(unit.wrap(), FRONT_BYTES);
+    }
+
+    #[test]
+    fn a_request_is_added_as_it_came_or_encoded() {
+        for (text, expected) in [
+            ("*2\r\n$3\r\nDEL\r\n$1\r\na\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\na\r\n"),
+            ("*2\r\n$3\r\nDEL--$1\r\na--", "*2\r\n$3\r\nDEL\r\n$1\r\na\r\n"),
+            ("DEL a\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\na\r\n"),
+        ] {
+            let mut slices = Vec::new();
+            RequestParser::default().parse(text.as_bytes(), &RequestLimits::default(), &mut slices);
+            let mut unit = Unit::default();
+            assert!(unit.takes_first());
+            unit.push_request(3, Args::new(text.as_bytes(), &slices));
+            let start = unit.wrap();
+            assert_eq!((unit.bytes(start), unit.databases()), (expected.as_bytes(), (3, 3)));
+            assert!(!unit.takes_first() && !unit.is_empty());
+        }
     }
 
     #[test]
