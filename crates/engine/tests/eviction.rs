@@ -1,6 +1,7 @@
 //! Eviction: what goes when memory is full, and what is refused. Memory is that of the whole process, so the
 //! tests run one after the other.
 
+#[path = "engine/support/mod.rs"]
 mod support;
 
 use mantissa_store::allocator::{CountingAllocator, allocated_bytes};

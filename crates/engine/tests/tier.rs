@@ -1,5 +1,6 @@
 //! Values on a disk that fails, lies or is full.
 
+#[path = "engine/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Walks over all keys that clients wait for, on a virtual clock.
 
-mod support;
-
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench};
 
 /// The counts of children by name, of a tree that a round or some more complete.
 fn keys_below(bench: &Bench, line: &str) -> String {

@@ -1,8 +1,6 @@
 //! Expiry, when keys are used and in the background, on a virtual clock.
 
-mod support;
-
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench};
 
 #[test]
 fn a_key_is_gone_at_its_time_and_not_a_millisecond_before() {

@@ -1,14 +1,12 @@
 //! An engine whose disk fails, and two engines that want one folder.
 
-mod support;
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{Ask, Folder};
 use mantissa_engine::embedded::{Embedded, Opening};
 use mantissa_persist::storage::{MemoryStorage, Storage};
-use support::{Ask, Folder};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 

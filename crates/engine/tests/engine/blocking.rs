@@ -1,8 +1,6 @@
 //! Clients that wait: who is served, in what order, with what, and how waiting ends otherwise.
 
-mod support;
-
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench};
 
 #[test]
 fn clients_are_served_in_the_order_in_which_they_came() {

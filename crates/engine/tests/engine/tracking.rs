@@ -1,9 +1,7 @@
 //! Client-side caching: who is told of which keys, once, and by whom.
 
-mod support;
-
+use crate::support::{Ask, Bench};
 use mantissa_engine::embedded::LocalClient;
-use support::{Ask, Bench};
 
 fn tracker<'e>(bench: &'e Bench, mode: &str) -> LocalClient<'e> {
     let mut client = bench.client();

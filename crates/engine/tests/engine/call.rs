@@ -1,10 +1,8 @@
 //! A call: the order of its checks, what it is told, what is counted of it, and when it is put off.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench, show};
 
 /// A field of a section of INFO.
 fn figure(client: &mut impl Ask, section: &str, name: &str) -> String {
@@ -62,7 +60,7 @@ fn unknown_commands_and_subcommands_are_named() {
     );
     assert_eq!(client.ask("CLIENT NONSENSE"), "(error) ERR unknown subcommand 'NONSENSE'. Try CLIENT HELP.");
     let nothing: [&str; 0] = [];
-    assert_eq!(support::show(&client.call(&nothing)), "(error) ERR empty command");
+    assert_eq!(show(&client.call(&nothing)), "(error) ERR empty command");
 }
 
 #[test]
@@ -203,7 +201,7 @@ fn a_pipeline_replies_to_each_command_in_order() {
     let mut client = bench.client();
     let replies =
         client.pipeline(&[&["SET", "a", "1"][..], &["INCR", "a"], &["LPUSH", "a", "x"], &["GET", "a"]]);
-    let shown: Vec<String> = replies.iter().map(support::show).collect();
+    let shown: Vec<String> = replies.iter().map(show).collect();
     assert_eq!(shown[0], "OK");
     assert_eq!(shown[1], "2");
     assert!(shown[2].starts_with("(error) WRONGTYPE"));

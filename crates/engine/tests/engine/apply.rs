@@ -1,16 +1,14 @@
 //! Applying a primary's stream: data, log and offsets, however the stream is cut.
 
-mod hostile_stream;
-mod support;
-
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::hostile_stream;
+use crate::support::{Ask, Bench, Clock, Folder, show, words};
 use mantissa_engine::Engine;
 use mantissa_engine::embedded::Embedded;
 use mantissa_engine::replication::apply::Applier;
 use mantissa_persist::log::{Backlog, Reader, Start};
-use support::{Ask, Bench, Folder, show, words};
 
 const BACKLOG_BYTES: u64 = 64 << 20;
 
@@ -329,7 +327,7 @@ impl Random {
 fn a_recorded_stream_makes_an_equal_server() -> io::Result<()> {
     let seed = std::env::var("MANTISSA_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(21_u64);
     println!("seed {seed}");
-    let (clock, entered) = support::Clock::enter();
+    let (clock, entered) = Clock::enter();
     for round in 0..6_u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (round + 1));
         let folders = [Folder::new()?, Folder::new()?];

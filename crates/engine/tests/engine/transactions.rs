@@ -1,8 +1,6 @@
 //! Transactions: what EXEC refuses, what WATCH notices, and what runs.
 
-mod support;
-
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench};
 
 #[test]
 fn a_command_that_can_not_be_queued_has_exec_refuse() {

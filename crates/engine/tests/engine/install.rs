@@ -1,17 +1,15 @@
 //! Taking over a primary's data: what clients see before, meanwhile and after, and what errors leave.
 
-mod support;
-
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::support::{Ask, Bench, Folder, START_MS, show};
 use mantissa_engine::embedded::Embedded;
 use mantissa_engine::replication::install::{Installed, install};
 use mantissa_persist::framing::{Framing, Payload};
 use mantissa_persist::write::{FileFacts, ReplicationFacts, Target, WriteOptions, Writer};
 use mantissa_store::Entry;
-use support::{Ask, Bench, Folder, START_MS, show};
 
 const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const OFFSET: u64 = 1_000_000;

@@ -1,10 +1,8 @@
 //! What a replica refuses its clients, and what it does about expired keys and full memory.
 
-mod support;
-
+use crate::support::{Ask, Bench, show, words};
 use mantissa_engine::replication::apply::Applier;
 use mantissa_engine::state::replication::LinkState;
-use support::{Ask, Bench, show, words};
 
 const READ_ONLY: &str = "(error) READONLY You can't write against a read only replica.";
 const STALE: &str =

@@ -1,11 +1,9 @@
 //! Opening and closing an engine: what comes back, how many clients there may be, and what stops the opening.
 
-mod support;
-
 use std::io;
 
+use crate::support::{Ask, Bench, Folder};
 use mantissa_engine::embedded::{CLIENTS_MAX, Embedded, EmbeddedError, LocalClient};
-use support::{Ask, Bench, Folder};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 

@@ -1,9 +1,7 @@
 //! Rights: to commands, keys and channels, by selectors, wherever a call comes from; and the log of refusals.
 
-mod support;
-
+use crate::support::{Ask, Bench};
 use mantissa_engine::embedded::LocalClient;
-use support::{Ask, Bench};
 
 const NO_KEY: &str = "(error) NOPERM No permissions to access a key";
 

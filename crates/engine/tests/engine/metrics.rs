@@ -1,11 +1,9 @@
 //! The text of metrics, from an engine without sockets.
 
-mod support;
-
+use crate::support::{Ask, Bench};
 use mantissa_engine::metrics::{Format, Scraper, readiness};
 use mantissa_store::ShardSet;
 use mantissa_sys::process;
-use support::{Ask, Bench};
 
 /// The value of a series, as its line has it.
 fn value<'t>(text: &'t str, series: &str) -> Option<&'t str> {

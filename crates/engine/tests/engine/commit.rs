@@ -1,8 +1,6 @@
 //! The commit: events, watch marks, units of the log, and expired keys, which go first.
 
-mod support;
-
-use support::{Ask, Bench};
+use crate::support::{Ask, Bench, show};
 
 const LOGGED: &[(&str, &str)] = &[("appendonly", "yes"), ("save", "\"\"")];
 
@@ -42,7 +40,7 @@ fn a_script_is_one_unit() {
     let (mut client, mut seen) = (bench.client(), 0);
     let body =
         "redis.call('SET', KEYS[1], '1') redis.call('INCR', KEYS[1]) return redis.call('GET', KEYS[1])";
-    assert_eq!(support::show(&client.call(&["EVAL", body, "1", "a"])), "2");
+    assert_eq!(show(&client.call(&["EVAL", body, "1", "a"])), "2");
     assert_eq!(logged(&bench, &mut seen), ["MULTI", "SET a 1", "INCR a", "EXEC"]);
 }
 
