@@ -5,7 +5,9 @@
                          [--only cost|sync] [--rate N]
 
 cost: processor time of the primary for a pipelined SET of 128 bytes with no replica, one and two; that of a
-replica for a SET that it applies; and how long after the last reply the replica has applied everything.
+replica for a SET that it applies; how far the replica was behind meanwhile, at the most; and how long after the last
+reply it has applied everything. Behind is the time since the primary had more than the replica has, both looked
+at every few milliseconds.
 
 sync: a replica is attached to a primary with so many megabytes, without writes and under a load of pipelined
 SETs of 1000 bytes to the keys that are there, --rate a second. By default that is half of what redis-server takes
@@ -20,8 +22,10 @@ Figures are medians of rounds that alternate between the pairs. --mantissa and -
 cost needs redis-benchmark.
 """
 import argparse
+import bisect
 import multiprocessing
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -36,7 +40,9 @@ VALUE_BYTES = 1000
 BATCH = 320
 FULL_RATE_SECONDS = 3
 WAIT_SECONDS_MAX = 300
-SET = ["-P", "32", "-c", "50", "-r", str(KEYS), "SET", "key:__rand_int__", "v" * 128]
+LAG_LOOK_SECONDS = 0.002
+SET_BYTES = 128
+SET = ["-P", "32", "-c", "50", "-r", str(KEYS), "SET", "key:__rand_int__", "v" * SET_BYTES]
 
 
 class Node(Server):
@@ -48,7 +54,7 @@ class Node(Server):
         super().__init__(name, command, *words, *options)
 
     def offset(self):
-        return int(self.info("master_repl_offset"))
+        return int(re.search(rb"master_repl_offset:(\d+)", self.call(("INFO", "replication"))[0])[1])
 
     def follow(self, primary):
         self.call(("REPLICAOF", "127.0.0.1", primary.port))
@@ -86,24 +92,55 @@ def benchmark(primary, requests, arguments=SET):
         sys.exit(f"redis-benchmark failed against {primary.name}")
 
 
+class LagWatch(threading.Thread):
+    """Looks at the offsets of a primary and a replica, as long as it is not told to stop."""
+
+    def __init__(self, primary, replica):
+        super().__init__()
+        self.primary, self.replica, self.ends = primary, replica, threading.Event()
+        self.offsets, self.times, self.longest = [], [], 0.0
+
+    def run(self):
+        while not self.ends.wait(LAG_LOOK_SECONDS):
+            self.offsets.append(self.primary.offset())
+            self.times.append(time.monotonic())
+            has = self.replica.offset()
+            more = bisect.bisect_right(self.offsets, has)
+            if more < len(self.times):
+                self.longest = max(self.longest, time.monotonic() - self.times[more])
+
+    def stop(self):
+        """The longest lag, in s."""
+        self.ends.set()
+        self.join()
+        return self.longest
+
+
 def costs(name, command, requests):
-    """Microseconds of processor time: the primary's with no, one and two replicas, a replica's; the lag in s."""
+    """Microseconds of processor time: the primary's with no, one and two replicas, a replica's; how far that was
+    behind in s, at the most and at the end."""
     nodes = [Node(name, command) for _ in range(3)]
     primary, figures = nodes[0], []
     try:
-        benchmark(primary, requests // 4)
+        # All keys are there: a SET that adds one takes longer.
+        fill(primary, KEYS, SET_BYTES)
         for count in range(3):
             if count > 0:
                 nodes[count].follow(primary)
                 nodes[count].await_sync(primary)
             before = [node.cpu_seconds() for node in nodes]
             benchmark(primary, requests)
-            lag = nodes[1].await_sync(primary) if count == 1 else 0
+            rest = nodes[1].await_sync(primary) if count == 1 else 0
             after = [node.cpu_seconds() for node in nodes]
             figures.append((after[0] - before[0]) / requests * 1e6)
             if count == 1:
-                applied, applied_lag = (after[1] - before[1]) / requests * 1e6, lag
-        return (*figures, applied, applied_lag)
+                applied, applied_after = (after[1] - before[1]) / requests * 1e6, rest
+                # Apart from what is measured above: looking takes time as well.
+                watch = LagWatch(primary, nodes[1])
+                watch.start()
+                benchmark(primary, requests)
+                longest = watch.stop()
+        return (*figures, applied, longest, applied_after)
     finally:
         for node in nodes:
             node.stop()
@@ -157,10 +194,10 @@ def write_at(port, batches, rate, stop):
     return sent / (time.monotonic() - began)
 
 
-def fill(primary, count):
+def fill(primary, count, value_bytes=VALUE_BYTES):
     for start in range(0, count, 50_000):
         numbers = range(start, min(start + 50_000, count))
-        primary.call(*(("SET", "key:%012d" % number, "v" * VALUE_BYTES) for number in numbers))
+        primary.call(*(("SET", "key:%012d" % number, "v" * value_bytes) for number in numbers))
 
 
 def full_rate(name, command, count):
@@ -241,7 +278,7 @@ def main():
     commands = programs(options)
     if options.only != "sync":
         columns = [f"primary, {count} replicas, us/SET" for count in range(3)]
-        columns += ["replica, us/SET", "replica has all after, s"]
+        columns += ["replica, us/SET", "longest lag, s", "replica has all after, s"]
         measure = lambda name, command: costs(name, command, options.requests)
         table("Processor time", columns, measure, commands, options.rounds)
     if options.only != "cost":
