@@ -24,7 +24,7 @@ environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
 suites="$suites replication upgrade packed web console archive tiering"
 
-# Where nothing was compiled before, as on a fresh machine, incremental compilation takes longer and more room.
+# Where nothing was compiled before, as on a fresh machine, incremental compilation costs time and room.
 if [ ! -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ]; then
     export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 fi
