@@ -18,9 +18,15 @@ public final class Client implements AutoCloseable {
 
     Client(ClientOptions options, Runnable disconnected) {
         this.options = options;
-        connection = new Connection(options, () -> {}, disconnected);
+        Sentinels.Route route = options.sentinels == null ? null : options.sentinels.route();
+        ClientOptions own = options;
+        if (route != null) {
+            own = options.copy();
+            own.address = route;
+        }
+        connection = new Connection(own, () -> {}, disconnected);
         connection.start();
-        sentinels = options.sentinels == null ? null : options.sentinels.watch(connection::breakSocket);
+        sentinels = route == null ? null : route.watch(connection::breakSocket);
     }
 
     /**

@@ -20,6 +20,8 @@ public final class PubSub implements AutoCloseable {
     private final Connection connection;
     private final Set<String> channels = ConcurrentHashMap.newKeySet();
     private final Set<String> patterns = ConcurrentHashMap.newKeySet();
+    /** Runs on a thread of its own when a new connection has subscribed to the channels of the last one. */
+    volatile Runnable subscribedAgain;
 
     private PubSub(ClientOptions options, Listener listener) {
         this.options = options;
@@ -88,7 +90,20 @@ public final class PubSub implements AutoCloseable {
     /** A new connection subscribes to what the last one had. Nobody waits for it. */
     private void again() {
         if (!channels.isEmpty()) {
-            send("SUBSCRIBE", channels.toArray(new String[0]));
+            Exchange.Waiting<Reply> confirmed = send("SUBSCRIBE", channels.toArray(new String[0]));
+            Runnable then = subscribedAgain;
+            if (then != null) {
+                Thread thread = new Thread(() -> {
+                    try {
+                        confirmed.await(options.commandTimeout.toNanos(), "SUBSCRIBE");
+                        then.run();
+                    } catch (ClientException lost) {
+                        // The next connection subscribes again.
+                    }
+                }, "mantissa-client-subscribed");
+                thread.setDaemon(true);
+                thread.start();
+            }
         }
         if (!patterns.isEmpty()) {
             send("PSUBSCRIBE", patterns.toArray(new String[0]));

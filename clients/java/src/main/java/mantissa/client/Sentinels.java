@@ -60,31 +60,64 @@ final class Sentinels implements Supplier<SocketAddress> {
         throw new ConnectionLostException("no Sentinel says where \"" + primary + "\" is: " + last.getMessage(), last);
     }
 
-    /**
-     * Runs {@code moved} whenever a Sentinel says that the primary is another one, on a thread that must not block. Null if
-     * no Sentinel takes subscriptions by RESP3: then a lost connection or READONLY must tell.
-     */
-    PubSub watch(Runnable moved) {
-        AtomicInteger next = new AtomicInteger(first.get());
-        PubSub.Listener listener = (pattern, channel, message) -> {
-            String[] words = new String(message, StandardCharsets.UTF_8).split(" ");
-            if (words[0].equals(primary)) {
-                moved.run();
+    /** One client's way to the primary. */
+    Route route() {
+        return new Route();
+    }
+
+    /** Where a client's connection goes to, and the messages that say when that changes. */
+    final class Route implements Supplier<SocketAddress> {
+        /** What was last said of the primary. */
+        private volatile SocketAddress last;
+
+        @Override
+        public SocketAddress get() {
+            SocketAddress found = Sentinels.this.get();
+            last = found;
+            return found;
+        }
+
+        /**
+         * Runs {@code moved} whenever a Sentinel says that the primary is another one, on a thread that must not block.
+         * Nobody repeats what came before a subscription, so the Sentinels are asked after each. Null if no Sentinel
+         * takes subscriptions by RESP3: then a lost connection or READONLY must tell.
+         */
+        PubSub watch(Runnable moved) {
+            AtomicInteger next = new AtomicInteger(first.get());
+            PubSub.Listener listener = (pattern, channel, message) -> {
+                String[] words = new String(message, StandardCharsets.UTF_8).split(" ");
+                if (words[0].equals(primary)) {
+                    moved.run();
+                }
+            };
+            for (int tries = 1; ; tries++) {
+                PubSub messages = null;
+                try {
+                    messages = PubSub.connect(options(() -> at(next.getAndIncrement())), listener);
+                    messages.subscribe("+switch-master");
+                    messages.subscribedAgain = () -> look(moved);
+                    look(moved);
+                    return messages;
+                } catch (ClientException failed) {
+                    if (messages != null) {
+                        messages.close();
+                    }
+                    if (tries == addresses.size()) {
+                        return null;
+                    }
+                }
             }
-        };
-        for (int tries = 1; ; tries++) {
-            PubSub messages = null;
+        }
+
+        /** Runs {@code moved} if the primary is another one than the connection was told. */
+        private void look(Runnable moved) {
+            SocketAddress before = last;
             try {
-                messages = PubSub.connect(options(() -> at(next.getAndIncrement())), listener);
-                messages.subscribe("+switch-master");
-                return messages;
-            } catch (ClientException failed) {
-                if (messages != null) {
-                    messages.close();
+                if (!Sentinels.this.get().equals(before)) {
+                    moved.run();
                 }
-                if (tries == addresses.size()) {
-                    return null;
-                }
+            } catch (ClientException nobodyKnows) {
+                // A message, a lost connection or READONLY will tell.
             }
         }
     }

@@ -24,7 +24,10 @@ class SentinelTest {
     private static final class Sentinel implements AutoCloseable {
         private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         private final List<OutputStream> subscribers = new CopyOnWriteArrayList<>();
+        private final List<Socket> subscriberSockets = new CopyOnWriteArrayList<>();
         private volatile int primary;
+        /** Where the primary moves before the next subscription; 0 if it stays. */
+        private volatile int movesFirst;
 
         Sentinel(int primary) throws IOException {
             this.primary = primary;
@@ -58,10 +61,12 @@ class SentinelTest {
                         in.readLine();
                         words.add(in.readLine());
                     }
-                    out.write(answer(words).getBytes());
                     if (words.get(0).equals("SUBSCRIBE")) {
+                        moveFirst();
                         subscribers.add(out);
+                        subscriberSockets.add(socket);
                     }
+                    out.write(answer(words).getBytes());
                 }
             } catch (IOException closed) {
                 // The client has gone.
@@ -76,6 +81,21 @@ class SentinelTest {
                         ? "*2\r\n+127.0.0.1\r\n$" + Integer.toString(primary).length() + "\r\n" + primary + "\r\n" : "_\r\n";
                 default -> "-ERR unknown command\r\n";
             };
+        }
+
+        private void moveFirst() {
+            if (movesFirst != 0) {
+                primary = movesFirst;
+                movesFirst = 0;
+            }
+        }
+
+        /** Closes the connections of subscribers. Before they subscribe again, the primary moves. */
+        void lose(int to) throws IOException {
+            movesFirst = to;
+            for (Socket subscriber : subscriberSockets) {
+                subscriber.close();
+            }
         }
 
         /** Says that the primary has moved. */
@@ -128,6 +148,24 @@ class SentinelTest {
                     Thread.sleep(1);
                 }
                 assertEquals("OK", client.call("SET", "k", 1).asString());
+            }
+        }
+    }
+
+    @Test
+    void aMoveBeforeASubscriptionIsSeen() throws Exception {
+        try (TestServer one = TestServer.start(); TestServer two = TestServer.start();
+                Sentinel sentinel = new Sentinel(one.port)) {
+            sentinel.movesFirst = two.port;
+            ClientOptions options = ClientOptions.sentinel("main", List.of(sentinel.address()));
+            try (Client client = Client.connect(options)) {
+                while (port(client) != two.port) {
+                    Thread.sleep(1);
+                }
+                sentinel.lose(one.port);
+                while (port(client) != one.port) {
+                    Thread.sleep(1);
+                }
             }
         }
     }
