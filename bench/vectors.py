@@ -9,7 +9,7 @@ own. Times are processor time, user and system, of the server's threads, so that
 others are busy. Vectors are made from a fixed seed, in clusters: CENTRES directions, and around each as much noise as
 makes the nearest ten hard to find. Elements go in through one connection in pipelines of 16, as do queries, for 10
 elements each. Recall@10 is counted against TRUTH of the same server, by scores: an element as near as the tenth counts.
-`EF` rises until the recall is reached; the rate is that of the smallest such EF.
+`EF` rises by a tenth until the recall is reached; the rate is that of the smallest such EF.
 """
 
 import argparse
@@ -29,7 +29,7 @@ NOISE = 0.7
 QUERIES = 400
 BATCH = 16
 RECALLS = (0.95, 0.99)
-EFS = (10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640, 900, 1280)
+EFS = sorted({round(10 * 1.1**step) for step in range(52)})
 
 
 def vectors(count, dimension, seed):
