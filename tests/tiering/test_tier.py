@@ -165,6 +165,8 @@ def test_a_part_is_never_of_what_was_there_before(tiered):
                 else:
                     connection.call("SET", f"key:{client}", value(number) + b"x" * (number % 7 * 1000))
                 written[client] = number
+                if number % 10 == 0:
+                    eventually(lambda: location(connection, f"key:{client}") == "disk", "it does not go to disk")
 
     def read(client):
         random = generator("part", client)

@@ -330,7 +330,7 @@ impl Engine {
         let limits_clients = client_memory::limit(&config).is_some();
         let version = self.config_version() + 1;
         let active = ActiveConfig::new(version, config);
-        self.tier.configure(active.config.tier_max_size, &active.settings.limits);
+        self.tier.configure(active.config.tier_max_size);
         self.active.store(Arc::new(active));
         self.config_version.store(version, Ordering::Release);
         self.pressure.wake_background();

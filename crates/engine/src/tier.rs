@@ -45,10 +45,11 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     let folder = Path::new(&active.config.tier_dir);
     let failed = |error| format!("Can't keep values in '{}' (tier-dir): {error}", folder.display());
     let scratch = engine.storage.create_scratch(folder).map_err(failed)?;
-    let file = TierFile::new(scratch, active.config.tier_max_size, active.settings.limits.clone());
+    let file = TierFile::new(scratch, active.config.tier_max_size);
     engine.tier.open(file);
     let threads = || -> std::io::Result<()> {
         engine.spawn("tier-writer", write)?;
+        engine.spawn("tier-mover", offload::move_large_values)?;
         engine.spawn("tier", keep_order)?;
         (0..active.config.tier_threads).try_for_each(|_| engine.spawn("tier-reader", fetch::read_all))
     };

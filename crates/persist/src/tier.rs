@@ -29,14 +29,15 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mantissa_store::cold::{
     BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RECORD_BYTES_MAX, RecordFile, Segment,
     ValueFacts,
 };
-use mantissa_store::{EncodingLimits, Entry, Kind, TextImage, Value};
+use mantissa_store::snapshot::Image;
+use mantissa_store::{EncodingLimits, Entry, Kind, Move, Value};
 
 use crate::format::{Checksum, Dialect};
 use crate::source::Source;
@@ -50,16 +51,45 @@ pub const SEGMENT_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that may wait to be written. Beyond that nothing is appended.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Longest collection that goes to disk, in bytes: longer ones would take long to bring back.
-pub const VALUE_BYTES_MAX: usize = 1 << 20;
-/// Longest string that goes to disk, in bytes: one whose record fills a segment.
+/// Longest value that goes to disk, in bytes: one whose record fills a segment.
 pub const TEXT_BYTES_MAX: usize = SEGMENT_BYTES / BLOCK_BYTES * BLOCK_TEXT_BYTES;
+/// Bytes in memory of the longest collection that goes to disk: a longer one would take long to bring back.
+pub const COLLECTION_BYTES_MAX: usize = 8 << 20;
 /// How long a failed write waits for the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Segments of whose records fewer than this share of the bytes is named are worth emptying.
 const SPARSE_PART: u64 = 2;
 
-const _: () = assert!(VALUE_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
+/// Limits that a collection of one element exceeds; a list does from the second on.
+const ALWAYS_LARGE: EncodingLimits = EncodingLimits {
+    hash_entries_max: 0,
+    hash_value_bytes_max: 0,
+    list_node_size: 1,
+    list_compress_depth: 0,
+    set_intset_entries_max: 0,
+    set_listpack_entries_max: 0,
+    set_listpack_value_bytes_max: 0,
+    sorted_set_entries_max: 0,
+    sorted_set_value_bytes_max: 0,
+    stream_node_bytes_max: 0,
+    stream_node_entries_max: 0,
+};
+/// Limits that none exceeds.
+const ALWAYS_PACKED: EncodingLimits = EncodingLimits {
+    hash_entries_max: usize::MAX,
+    hash_value_bytes_max: usize::MAX,
+    list_node_size: i64::MAX,
+    list_compress_depth: 0,
+    set_intset_entries_max: usize::MAX,
+    set_listpack_entries_max: usize::MAX,
+    set_listpack_value_bytes_max: usize::MAX,
+    sorted_set_entries_max: usize::MAX,
+    sorted_set_value_bytes_max: usize::MAX,
+    stream_node_bytes_max: 0,
+    stream_node_entries_max: 0,
+};
+
+const _: () = assert!(COLLECTION_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
 const _: () = assert!(SEGMENT_BYTES <= mantissa_store::cold::SEGMENT_BYTES_MAX);
 
 /// Why a value stays in memory.
@@ -121,7 +151,6 @@ pub struct TierFile {
     file: Box<dyn ScratchFile>,
     itself: Weak<TierFile>,
     segments_max: AtomicU64,
-    limits: RwLock<EncodingLimits>,
     state: Mutex<State>,
     /// The writer has something to do.
     has_work: Condvar,
@@ -215,12 +244,11 @@ impl State {
 
 impl TierFile {
     /// An empty file of at most `bytes_max` bytes, which are rounded down to segments.
-    pub fn new(file: Box<dyn ScratchFile>, bytes_max: u64, limits: EncodingLimits) -> Arc<TierFile> {
+    pub fn new(file: Box<dyn ScratchFile>, bytes_max: u64) -> Arc<TierFile> {
         Arc::new_cyclic(|itself| TierFile {
             file,
             itself: Weak::clone(itself),
             segments_max: AtomicU64::new(bytes_max / SEGMENT_BYTES as u64),
-            limits: RwLock::new(limits),
             state: Mutex::default(),
             has_work: Condvar::new(),
             written: AtomicU64::new(0),
@@ -233,53 +261,48 @@ impl TierFile {
         })
     }
 
-    /// Changes the largest size and the limits of packed encodings.
-    pub fn configure(&self, bytes_max: u64, limits: EncodingLimits) {
+    /// Changes the largest size.
+    pub fn configure(&self, bytes_max: u64) {
         self.segments_max.store(bytes_max / SEGMENT_BYTES as u64, Ordering::Relaxed);
-        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Adds the value of an entry, which stays as it is.
     pub fn append(&self, encoder: &mut RecordEncoder, entry: &Entry) -> Result<Cold, Refusal> {
         let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
         let RecordEncoder { encoder, value, record } = encoder;
+        value.clear();
         let mut digits = [0; 20];
-        let (bytes, bytes_max) = match entry.as_string() {
-            Some(text) => (text.text(&mut digits), TEXT_BYTES_MAX),
-            None => {
-                value.clear();
-                encoder.typed_value(entry.value(), value);
-                (&value[..], VALUE_BYTES_MAX)
+        let bytes = bytes_of(entry, &mut digits, encoder, value);
+        self.append_bytes(record, bytes, facts)
+    }
+
+    /// Adds a value of which there is an image.
+    pub fn append_image(&self, encoder: &mut RecordEncoder, from: &mut Move) -> Result<Cold, Refusal> {
+        self.state().refusal().map_or(Ok(()), Err)?;
+        let RecordEncoder { encoder, value, record } = encoder;
+        value.clear();
+        let mut digits = [0; 20];
+        let bytes = match &mut from.image {
+            Image::Entry(entry) => bytes_of(entry, &mut digits, encoder, value),
+            Image::Text { text, .. } => {
+                while text.read(value) {}
+                &value[..]
             }
         };
-        let place = Place::new(0, bytes.len(), facts).ok_or(Refusal::Unfit)?;
-        if bytes.len() > bytes_max {
-            return Err(Refusal::Unfit);
-        }
+        let appended = self.append_bytes(record, bytes, from.facts);
+        value.shrink_to(CHUNK_BYTES);
+        appended
+    }
+
+    /// Adds a value.
+    fn append_bytes(&self, record: &mut Vec<u8>, bytes: &[u8], facts: ValueFacts) -> Result<Cold, Refusal> {
+        let place = Place::new(0, bytes.len(), facts).filter(|_| bytes.len() <= TEXT_BYTES_MAX);
+        let place = place.ok_or(Refusal::Unfit)?;
         if bytes.len() >= CHUNK_BYTES {
             self.state().refusal().map_or(Ok(()), Err)?;
         }
         put_record(place, bytes, record);
         self.append_record(record, place)
-    }
-
-    /// Adds a long string, of which this is an image.
-    pub fn append_image(
-        &self,
-        encoder: &mut RecordEncoder,
-        facts: ValueFacts,
-        image: &mut TextImage,
-    ) -> Result<Cold, Refusal> {
-        let place = Place::new(0, image.byte_len(), facts).ok_or(Refusal::Unfit)?;
-        if place.len() > TEXT_BYTES_MAX {
-            return Err(Refusal::Unfit);
-        }
-        self.state().refusal().map_or(Ok(()), Err)?;
-        let mut text = Vec::with_capacity(place.len());
-        while image.read(&mut text) {}
-        put_record(place, &text, &mut encoder.record);
-        drop(text);
-        self.append_record(&mut encoder.record, place)
     }
 
     /// Copies the record of a value on disk to the open segment.
@@ -518,11 +541,10 @@ impl RecordFile for TierFile {
         if place.kind() == Kind::String {
             return Ok(Value::String(bytes));
         }
-        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut source = Source::from_bytes(bytes);
         let form = source.byte().map_err(|_| self.unreadable(&"it is damaged"))?;
         let form = Dialect::Redis.form(form);
-        match read_value(&mut source, form, &limits) {
+        match read_value(&mut source, form, limits_of(place)) {
             Ok(Outcome::Value(value)) if value.kind() == place.kind() => Ok(value),
             _ => Err(self.unreadable(&"it is damaged")),
         }
@@ -536,6 +558,30 @@ impl RecordFile for TierFile {
     fn release(&self, segment: u32) {
         self.state().work.push_back(Work::Discard(segment));
         self.has_work.notify_one();
+    }
+}
+
+/// The bytes of a value in its record; those of a collection are appended to `value`.
+fn bytes_of<'a>(
+    entry: &'a Entry,
+    digits: &'a mut [u8; 20],
+    encoder: &mut Encoder<'static>,
+    value: &'a mut Vec<u8>,
+) -> &'a [u8] {
+    match entry.as_string() {
+        Some(text) => text.text(digits),
+        None => {
+            encoder.typed_value(entry.value(), value);
+            value
+        }
+    }
+}
+
+/// Limits with which a value is read in the encoding that it had, whatever it has become small or large by.
+fn limits_of(place: Place) -> &'static EncodingLimits {
+    match place.encoding() {
+        "hashtable" | "quicklist" | "skiplist" => &ALWAYS_LARGE,
+        _ => &ALWAYS_PACKED,
     }
 }
 

@@ -59,8 +59,8 @@ const WRITTEN_SHIFT: u32 = ENCODING_SHIFT + ENCODING_BITS;
 const IN_MEMORY: usize = 1;
 
 /// The encodings that OBJECT ENCODING can tell of a collection on disk, by their number in a place.
-const ENCODINGS: [&str; 7] =
-    ["raw", "listpack", "listpackex", "quicklist", "intset", "hashtable", "skiplist"];
+const ENCODINGS: [&str; 8] =
+    ["raw", "listpack", "listpackex", "quicklist", "intset", "hashtable", "skiplist", "stream"];
 
 /// Where the records of segments are.
 pub trait RecordFile: Send + Sync {
@@ -453,7 +453,7 @@ impl Drop for ColdSlot {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::HashMap;
 
     use parking_lot::Mutex;

@@ -15,6 +15,7 @@ use crate::label_index::LabelIndex;
 use crate::series::Label;
 use crate::shard_set::ShardSet;
 use crate::snapshot::Part;
+use crate::snapshot::moving::Moving;
 use crate::table::{Found, Table};
 use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::value::{Kind, ValueMut, ValueRef};
@@ -25,11 +26,7 @@ pub struct Database {
     pub(crate) table: Table<Entry>,
     pub(crate) hasher: KeyHasher,
     expiries: Expiries,
-    /// The mark of entries that are delivered to the snapshot under way, or do not belong to it: see
-    /// [`crate::snapshot`].
-    pub(crate) epoch: bool,
-    /// The snapshot under way, if this database has a part in it.
-    pub(crate) snapshot: Option<Box<Part>>,
+    pub(crate) observers: Observers,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
     /// Where the walk that looks for keys to evict goes on.
@@ -189,15 +186,32 @@ pub enum Before {
     Missing,
 }
 
-/// Gives an image of the entry to the snapshot under way, if any. To be called before an entry is changed, or
-/// after it has been removed.
-#[inline]
-fn keep_image(snapshot: &mut Option<Box<Part>>, epoch: bool, entry: &mut Entry) {
-    if let Some(part) = snapshot
-        && entry.mark() != epoch
-    {
-        part.hand_over(entry);
-        entry.set_mark(epoch);
+/// Those who have to know what changes.
+#[derive(Default)]
+pub(crate) struct Observers {
+    /// The mark of entries that are delivered to the snapshot under way, or do not belong to it: see
+    /// [`crate::snapshot`].
+    pub epoch: bool,
+    /// The snapshot under way, if this database has a part in it.
+    pub snapshot: Option<Box<Part>>,
+    /// Values that are going to disk.
+    pub moving: Moving,
+}
+
+impl Observers {
+    /// To be called before an entry is changed, or after it has been removed. The snapshot under way gets an
+    /// image of it.
+    #[inline]
+    fn note_change(&mut self, entry: &mut Entry) {
+        if let Some(part) = &mut self.snapshot
+            && entry.mark() != self.epoch
+        {
+            part.hand_over(entry);
+            entry.set_mark(self.epoch);
+        }
+        if !self.moving.is_empty() {
+            self.moving.note_change(entry);
+        }
     }
 }
 
@@ -208,8 +222,7 @@ impl Database {
             table: Table::new(),
             hasher,
             expiries: Expiries::default(),
-            epoch: false,
-            snapshot: None,
+            observers: Observers::default(),
             expire_cursor: 0,
             evict_cursor: 0,
         }
@@ -269,7 +282,7 @@ impl Database {
     /// Gives a series other labels.
     pub fn set_labels(&mut self, hash: KeyHash, key: &[u8], labels: Box<[Label]>) {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return };
-        keep_image(&mut self.snapshot, self.epoch, entry);
+        self.observers.note_change(entry);
         if let Some(series) = entry.series() {
             self.expiries.labels.remove(key, series);
         }
@@ -289,7 +302,7 @@ impl Database {
     #[inline]
     pub fn get_mut(&mut self, hash: KeyHash, key: &[u8]) -> Option<&mut Entry> {
         let entry = self.table.get_mut(hash.0, |entry| entry.key() == key)?;
-        keep_image(&mut self.snapshot, self.epoch, entry);
+        self.observers.note_change(entry);
         Some(entry)
     }
 
@@ -306,11 +319,11 @@ impl Database {
         );
         match found {
             Found::Kept(entry) => {
-                keep_image(&mut self.snapshot, self.epoch, entry);
+                self.observers.note_change(entry);
                 Lookup::Unexpired(UnexpiredEntry { hash, entry, expiries: &mut self.expiries })
             }
             Found::Taken(mut entry) => {
-                keep_image(&mut self.snapshot, self.epoch, &mut entry);
+                self.observers.note_change(&mut entry);
                 self.expiries.leave(&mut entry);
                 Lookup::Expired(entry)
             }
@@ -329,7 +342,7 @@ impl Database {
         now_ms: i64,
         make: impl Fn() -> Entry,
     ) -> (UnexpiredEntry<'_>, Before) {
-        let (hasher, epoch) = (self.hasher, self.epoch);
+        let (hasher, epoch) = (self.hasher, self.observers.epoch);
         let make = || {
             let mut entry = make();
             entry.set_mark(epoch);
@@ -342,7 +355,7 @@ impl Database {
             move |entry| hasher.hash(entry.key()).0,
         );
         let mut before = if is_new { Before::Missing } else { Before::Unexpired };
-        keep_image(&mut self.snapshot, epoch, entry);
+        self.observers.note_change(entry);
         if !is_new && entry.has_expired(now_ms) {
             self.expiries.leave(entry);
             before = Before::Expired(std::mem::replace(entry, make()));
@@ -357,7 +370,7 @@ impl Database {
     pub fn insert(&mut self, hash: KeyHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.key()).is_none());
         let mut entry = entry;
-        entry.set_mark(self.epoch);
+        entry.set_mark(self.observers.epoch);
         self.expiries.enter(hash, &mut entry);
         let hasher = self.hasher;
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
@@ -378,7 +391,7 @@ impl Database {
         let mut removed =
             self.table.remove(hash.0, |entry| entry.key() == key, move |entry| hasher.hash(entry.key()).0);
         if let Some(entry) = &mut removed {
-            keep_image(&mut self.snapshot, self.epoch, entry);
+            self.observers.note_change(entry);
             self.expiries.leave(entry);
         }
         removed
@@ -387,7 +400,7 @@ impl Database {
     /// Sets or removes the expiry of a key; false if the key is not there.
     pub fn set_expiry(&mut self, hash: KeyHash, key: &[u8], expiry: Option<i64>) -> bool {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return false };
-        keep_image(&mut self.snapshot, self.epoch, entry);
+        self.observers.note_change(entry);
         let before = entry.expiry();
         entry.set_expiry(expiry);
         self.expiries.expiry_changed(hash, before, expiry);

@@ -53,6 +53,7 @@ use crate::entry::Entry;
 use crate::shard::{Database, Shard};
 use crate::text::{self, TextImage};
 
+pub mod moving;
 #[cfg(test)]
 mod tests;
 
@@ -124,7 +125,7 @@ impl Image {
     }
 
     /// The image of an entry as it is now.
-    fn of(entry: &mut Entry) -> Image {
+    pub(crate) fn of(entry: &mut Entry) -> Image {
         match entry.share_text() {
             None => Image::Entry(entry.image()),
             Some(text) => {
@@ -258,11 +259,11 @@ impl Shard {
         cost_max: usize,
         visit: &mut dyn FnMut(usize, Delivered<'_>) -> usize,
     ) -> bool {
-        match self.databases.iter_mut().find(|database| database.snapshot.is_some()) {
+        match self.databases.iter_mut().find(|database| database.observers.snapshot.is_some()) {
             None => true,
             Some(database) => {
                 database.snapshot_step(cost_max, visit);
-                self.databases.iter().all(|database| database.snapshot.is_none())
+                self.databases.iter().all(|database| database.observers.snapshot.is_none())
             }
         }
     }
@@ -306,12 +307,12 @@ impl Part {
 impl Database {
     /// Makes this instant the cut of a snapshot, to which the database belongs under `number`.
     pub(crate) fn begin_snapshot(&mut self, number: usize, snapshot: &Arc<Snapshot>) {
-        debug_assert!(self.snapshot.is_none(), "one snapshot at a time");
+        debug_assert!(self.observers.snapshot.is_none(), "one snapshot at a time");
         if self.is_empty() {
             return;
         }
-        self.epoch = !self.epoch;
-        self.snapshot = Some(Box::new(Part {
+        self.observers.epoch = !self.observers.epoch;
+        self.observers.snapshot = Some(Box::new(Part {
             number,
             cursor: 0,
             images: Vec::new(),
@@ -324,7 +325,7 @@ impl Database {
     pub fn take(&mut self) -> Option<Database> {
         let empty = Database::new(self.hasher);
         let mut old = std::mem::replace(self, empty);
-        let Some(part) = &mut old.snapshot else { return Some(old) };
+        let Some(part) = &mut old.observers.snapshot else { return Some(old) };
         // So that who takes the database hands over nothing more: there may be nobody left to take that.
         part.pass_on();
         let snapshot = Arc::clone(&part.snapshot);
@@ -340,8 +341,8 @@ impl Database {
         cost_max: usize,
         visit: &mut dyn FnMut(usize, Delivered<'_>) -> usize,
     ) -> bool {
-        let Some(part) = &mut self.snapshot else { return true };
-        let (epoch, mut cost) = (self.epoch, 0);
+        let Some(part) = &mut self.observers.snapshot else { return true };
+        let (epoch, mut cost) = (self.observers.epoch, 0);
         loop {
             self.table.scan_ahead(part.cursor, Entry::prefetch);
             part.cursor = self.table.scan_items(part.cursor, |entry| {
@@ -358,7 +359,7 @@ impl Database {
             cost += VISIT_COST;
             if part.cursor == 0 {
                 part.pass_on();
-                self.snapshot = None;
+                self.observers.snapshot = None;
                 return true;
             }
             if cost >= cost_max {

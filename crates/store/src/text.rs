@@ -57,13 +57,11 @@ struct Reading {
     next: usize,
     /// Chunks from there on that have changed since, as they were.
     kept: BTreeMap<usize, Vec<u8>>,
-    /// The text has changed since the image was made.
-    has_changed: bool,
 }
 
 impl Shared {
     fn new(bytes: Vec<u8>) -> Arc<Self> {
-        let (len, reading) = (bytes.len(), Reading { next: 0, kept: BTreeMap::new(), has_changed: false });
+        let (len, reading) = (bytes.len(), Reading { next: 0, kept: BTreeMap::new() });
         Arc::new(Shared { bytes: UnsafeCell::new(bytes), len, reading: Mutex::new(reading) })
     }
 
@@ -165,14 +163,6 @@ impl Text {
         matches!(self.0, Buffer::Shared(_))
     }
 
-    /// Whether the text is what it was when the image was made, and the image was made of it.
-    pub(crate) fn is_still(&self, image: &TextImage) -> bool {
-        match &self.0 {
-            Buffer::Own(_) => false,
-            Buffer::Shared(shared) => Arc::ptr_eq(shared, &image.0) && !shared.reading.lock().has_changed,
-        }
-    }
-
     /// Changes nothing but the bytes of a range of the present text and what comes behind its end.
     fn change(&mut self, changed: Range<usize>, change: impl FnOnce(&mut Vec<u8>)) {
         self.settle();
@@ -183,7 +173,6 @@ impl Text {
                 // SAFETY: `self` is borrowed exclusively and the lock is held; see `Shared::bytes`.
                 let bytes = unsafe { &mut *shared.bytes.get() };
                 shared.keep(&mut reading, bytes, changed);
-                reading.has_changed = true;
                 change(bytes);
             }
         }
@@ -370,31 +359,6 @@ mod tests {
     fn an_image_is_what_the_text_was() {
         for seed in 0..30 {
             run(seed);
-        }
-    }
-
-    #[test]
-    fn a_text_tells_whether_it_is_still_what_an_image_has() {
-        let bytes = vec![7; CHUNK_BYTES + 1];
-        let changes: [fn(&mut Text); 5] = [
-            |text| text.append(b"more"),
-            |text| text.overwrite(3, b"x"),
-            |text| text.grow(2 * CHUNK_BYTES),
-            |text| text.set(b"other"),
-            |text| text.make_mut().truncate(5),
-        ];
-        for change in changes {
-            let mut text = Text::from(bytes.clone());
-            let mut image = text.share();
-            assert!(text.is_shared() && text.is_still(&image));
-            let other = Text::from(bytes.clone());
-            assert!(!other.is_still(&image));
-            assert_eq!(rest(&mut image), bytes);
-            assert!(text.is_still(&image), "reading changes nothing");
-            change(&mut text);
-            assert!(!text.is_still(&image));
-            drop(image);
-            assert!(!text.is_shared());
         }
     }
 

@@ -2,8 +2,8 @@
 
 use mantissa_commands::{decayed_frequency, idle_seconds};
 use mantissa_config::{Config, MaxmemoryPolicy};
-use mantissa_persist::tier::{TEXT_BYTES_MAX, VALUE_BYTES_MAX};
-use mantissa_store::{Database, Entry};
+use mantissa_persist::tier::{COLLECTION_BYTES_MAX, TEXT_BYTES_MAX};
+use mantissa_store::{Collection, Database, Entry, ValueRef};
 
 /// The order in which keys are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,9 @@ impl Policy {
     }
 }
 
+/// Parts of a value whose bytes are counted: for lists and streams that takes time for each part.
+const PARTS_MAX: usize = 1 << 12;
+
 /// Whether memory is gained by having an entry's value on disk.
 fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
     if entry.is_cold() {
@@ -123,8 +126,17 @@ fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
     }
     let (bytes, bytes_max) = match entry.string_len() {
         Some(len) => (len, TEXT_BYTES_MAX),
-        None if entry.free_effort() > 1_000 => return false,
-        None => (entry.memory_usage(), VALUE_BYTES_MAX),
+        None if has_many_parts(entry.value()) => return false,
+        None => (entry.memory_usage(), COLLECTION_BYTES_MAX),
     };
     (bytes_min.max(1)..=bytes_max).contains(&bytes) && entry.cold_facts().is_some()
+}
+
+/// Whether a list or a stream has too many nodes to count their bytes each time that it is drawn.
+fn has_many_parts(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::List(list) => list.redis_free_effort(PARTS_MAX) > PARTS_MAX,
+        ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
+        _ => false,
+    }
 }

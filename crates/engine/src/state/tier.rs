@@ -7,17 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use mantissa_persist::tier::{TierFigures, TierFile};
+use mantissa_persist::tier::{Refusal, TierFigures, TierFile};
+use mantissa_store::KeyHash;
 use mantissa_store::cold::{Cold, Part, RecordId};
-use mantissa_store::{EncodingLimits, KeyHash};
 use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
+use crate::memory_limit::Candidate;
 
 /// How long a value that could not be read counts as unreadable.
 const FAILURE_LASTS: Duration = Duration::from_secs(1);
-/// How often an idle reader looks whether the engine ends.
+/// Large values that wait at most.
+const LARGE_WAITING_MAX: usize = 16;
+/// Large values in a row that could not be moved after which none are left to that thread for a while.
+const LARGE_FRUITLESS_MAX: usize = 2 * LARGE_WAITING_MAX;
+const FRUITLESS_REST: Duration = Duration::from_millis(10);
+/// How often an idle reader or mover looks whether the engine ends.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The engine's values on disk.
@@ -28,6 +34,8 @@ pub struct Tier {
     is_used: AtomicBool,
     /// Reads that wait.
     pub reads: Reads,
+    /// Large values that are to go there.
+    pub large: LargeValues,
     offloaded: AtomicU64,
     /// Values whose copy in memory was given up.
     pub forgotten: AtomicU64,
@@ -74,10 +82,10 @@ impl Tier {
         self.offloaded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Puts changed settings into force: the most disk space, and the limits of packed encodings.
-    pub fn configure(&self, bytes_max: u64, limits: &EncodingLimits) {
+    /// Puts another most disk space into force.
+    pub fn configure(&self, bytes_max: u64) {
         if let Some(file) = self.file() {
-            file.configure(bytes_max, limits.clone());
+            file.configure(bytes_max);
         }
     }
 
@@ -90,6 +98,65 @@ impl Tier {
             moved: self.moved.load(Ordering::Relaxed),
             fetches: self.reads.fetches(),
         })
+    }
+}
+
+/// Large values that wait for the thread that moves them to disk.
+#[derive(Default)]
+pub struct LargeValues {
+    queue: Mutex<LargeQueue>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct LargeQueue {
+    waiting: VecDeque<Candidate>,
+    /// Values in a row that could not be moved, and when that was the last time.
+    fruitless: usize,
+    fruitless_since: Option<Instant>,
+}
+
+impl LargeValues {
+    /// Leaves a value to that thread. [`Refusal::Behind`] if it waits already, or if too many do.
+    pub fn offer(&self, candidate: Candidate) -> Result<(), Refusal> {
+        let mut queue = self.queue.lock();
+        let is_same =
+            |other: &Candidate| other.hash == candidate.hash && other.database == candidate.database;
+        if queue.fruitless_since.is_some_and(|since| clock::since(since) < FRUITLESS_REST) {
+            return Err(Refusal::Full);
+        }
+        if queue.waiting.len() >= LARGE_WAITING_MAX || queue.waiting.iter().any(is_same) {
+            return Err(Refusal::Behind);
+        }
+        queue.waiting.push_back(candidate);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Whether no more can wait.
+    pub fn is_full(&self) -> bool {
+        self.queue.lock().waiting.len() >= LARGE_WAITING_MAX
+    }
+
+    /// The next value to be moved; `None` if none comes for a while.
+    pub fn next(&self) -> Option<Candidate> {
+        let mut queue = self.queue.lock();
+        if queue.waiting.is_empty() {
+            self.arrived.wait_for(&mut queue, LOOK_EVERY);
+        }
+        queue.waiting.front().copied()
+    }
+
+    /// Notes that the value that [`LargeValues::next`] has told has been moved, or could not be. Whether
+    /// others can wait now where none could.
+    pub fn end(&self, is_moved: bool) -> bool {
+        let mut queue = self.queue.lock();
+        let was_full = queue.waiting.len() >= LARGE_WAITING_MAX;
+        queue.waiting.pop_front();
+        queue.fruitless = if is_moved { 0 } else { queue.fruitless + 1 };
+        let is_fruitless = queue.fruitless >= LARGE_FRUITLESS_MAX;
+        queue.fruitless_since = is_fruitless.then(clock::now);
+        was_full
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! As in eviction, a few entries of a random shard are drawn, and the least used of those seen so far goes.
 //! Its record is appended to the file's open segment, in memory, and the entry names the record from then on.
-//! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for. The
-//! record of a long string is made of an image of it with nothing locked, and named if the string has not
-//! changed meanwhile; for that its shard is tried for a millisecond.
+//! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for.
+//!
+//! Large values are left to a thread of their own ([`move_large_values`]), which makes their records of
+//! images with nothing locked ([`mantissa_store::Move`]); then their shards are tried for a millisecond.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use std::time::Duration;
 use mantissa_config::Config;
 use mantissa_persist::load::Prepare;
 use mantissa_persist::tier::{RecordEncoder, Refusal};
-use mantissa_store::cold::Cold;
-use mantissa_store::{Entry, ShardSet, TextImage};
+use mantissa_store::{Database, Entry, ShardSet};
 use mantissa_sys::{clock, simulation};
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::host::Message;
 use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw};
 
 /// Candidates that one attempt tries at most.
@@ -29,7 +30,7 @@ const REST_MS: i64 = 10;
 /// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
 
-/// How often the shard of a long string whose record has been made is tried.
+/// How often the shard of a large value is tried.
 const LOCK_ATTEMPTS: usize = 20;
 /// How long it waits in between.
 const LOCK_PAUSE: Duration = Duration::from_micros(50);
@@ -42,6 +43,8 @@ enum Moved {
     No,
     /// Its shard is locked.
     Locked,
+    /// It is large: another thread is to move it.
+    LeftToAnother,
     Refused(Refusal),
 }
 
@@ -56,7 +59,9 @@ pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Opt
         return Some(Verdict::WithinLimit);
     }
     let config = &context.active.config;
-    let room = Room { engine, config, limit, time_limit, now_ms: context.now_ms };
+    // What is loaded comes as fast as it goes.
+    let moves_large = engine.persistence.loading.load(Ordering::Relaxed);
+    let room = Room { engine, config, limit, time_limit, now_ms: context.now_ms, moves_large };
     room.make(&mut context.evictor.offloader, &mut context.random_state)
 }
 
@@ -92,7 +97,8 @@ pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
 pub fn move_all(context: &mut Context) {
     const FRUITLESS_MAX: usize = 16;
     let (engine, config) = (context.engine, &context.active.config);
-    let room = Room { engine, config, limit: 0, time_limit: Duration::MAX, now_ms: context.now_ms };
+    let (time_limit, now_ms) = (Duration::MAX, context.now_ms);
+    let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: false };
     let (offloader, random_state) = (&mut context.evictor.offloader, &mut context.random_state);
     let policy = room.begin(offloader);
     let mut fruitless = 0;
@@ -108,7 +114,23 @@ pub fn move_all(context: &mut Context) {
 pub fn has_to_wait(engine: &Engine, limit: u64) -> bool {
     limit > 0
         && engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
-        && engine.tier.file().is_some_and(|file| file.is_behind())
+        && engine.tier.file().is_some_and(|file| file.is_behind() || engine.tier.large.is_full())
+}
+
+/// Moves large values that others have left to this thread, until the engine ends.
+pub fn move_large_values(engine: &Engine) {
+    let mut encoder = RecordEncoder::default();
+    while !engine.stopping.load(Ordering::Relaxed) {
+        let Some(candidate) = engine.tier.large.next() else { continue };
+        let active = engine.active_config();
+        let config = &active.config;
+        let (time_limit, now_ms) = (Duration::MAX, clock::unix_ms());
+        let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true };
+        let moved = room.move_large(Policy::to_disk(config), &mut encoder, &candidate);
+        if engine.tier.large.end(moved == Moved::Yes) {
+            engine.send_all(|| Message::Resume);
+        }
+    }
 }
 
 /// What is to be done, by whom.
@@ -123,6 +145,8 @@ struct Room<'a> {
     time_limit: Duration,
     /// Unix time in ms.
     now_ms: i64,
+    /// Whether large values are moved by this thread.
+    moves_large: bool,
 }
 
 impl Room<'_> {
@@ -139,7 +163,7 @@ impl Room<'_> {
                 return Some(Verdict::WithinLimit);
             }
             match self.attempt(policy, offloader, random_state) {
-                Moved::Yes => fruitless = 0,
+                Moved::Yes | Moved::LeftToAnother => fruitless = 0,
                 Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
                 Moved::Refused(_) => fruitless = FRUITLESS_MAX,
                 Moved::Locked | Moved::No => fruitless += 1,
@@ -192,14 +216,12 @@ impl Room<'_> {
         let moved = database.keep_otherwise(hash, is_wanted, |entry| {
             if entry.forget_copy() {
                 engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
-                return Ok(Moved::Yes);
+                return Some(Moved::Yes);
             }
-            if let Some(facts) = entry.cold_facts()
-                && let Some(image) = entry.long_text_image()
-            {
-                return Err((facts, image));
+            if entry.is_large() {
+                return None;
             }
-            Ok(match file.append(encoder, entry) {
+            Some(match file.append(encoder, entry) {
                 Ok(cold) => {
                     entry.cool(cold);
                     engine.tier.note_use();
@@ -208,42 +230,55 @@ impl Room<'_> {
                 Err(refusal) => Moved::Refused(refusal),
             })
         });
-        let (facts, mut image) = match moved {
-            None => return Moved::No,
-            Some(Ok(moved)) => return moved,
-            Some(Err(long)) => long,
-        };
         drop(locked);
-        let cold = match file.append_image(encoder, facts, &mut image) {
+        match moved {
+            None => Moved::No,
+            Some(Some(moved)) => moved,
+            Some(None) if self.moves_large => self.move_large(policy, encoder, candidate),
+            Some(None) => match engine.tier.large.offer(*candidate) {
+                Ok(()) => Moved::LeftToAnother,
+                Err(refusal) => Moved::Refused(refusal),
+            },
+        }
+    }
+
+    /// Moves a large value: its shard is locked for its image, and again when its record has been made.
+    fn move_large(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
+        let Some(file) = self.engine.tier.file() else { return Moved::No };
+        let is_wanted =
+            |entry: &Entry| entry.is_large() && policy.is_unchanged(entry, self.now_ms, candidate.rank);
+        let begun = self.with_database(candidate, |database| database.begin_move(candidate.hash, is_wanted));
+        let mut begun = match begun {
+            Some(Some(begun)) => begun,
+            Some(None) => return Moved::No,
+            None => return Moved::Locked,
+        };
+        let cold = match file.append_image(encoder, &mut begun) {
             Ok(cold) => cold,
             Err(refusal) => return Moved::Refused(refusal),
         };
-        self.cool_long(candidate, &image, cold)
+        let ended = self.with_database(candidate, |database| database.end_move(&begun, cold, is_wanted));
+        match ended {
+            Some(true) => {
+                self.engine.tier.note_use();
+                Moved::Yes
+            }
+            Some(false) => Moved::No,
+            None => Moved::Locked,
+        }
     }
 
-    /// Has the entry of a long string name its record, if the string is still what the image has.
-    fn cool_long(&self, candidate: &Candidate, image: &TextImage, cold: Cold) -> Moved {
-        let (engine, hash) = (self.engine, candidate.hash);
-        let index = engine.keyspace.shard_of(hash);
-        // Not longer, since a slow script may have the shard.
+    /// Has `work` see a candidate's database with its shard locked. `None` if the shard does not become free
+    /// for a millisecond: a slow script may have it.
+    fn with_database<R>(&self, candidate: &Candidate, work: impl FnOnce(&mut Database) -> R) -> Option<R> {
+        let index = self.engine.keyspace.shard_of(candidate.hash);
         let locked = (0..LOCK_ATTEMPTS).find_map(|attempt| {
             if attempt > 0 {
                 simulation::sleep(LOCK_PAUSE);
             }
-            engine.keyspace.try_lock(ShardSet::one(index)).ok()
+            self.engine.keyspace.try_lock(ShardSet::one(index)).ok()
         });
-        let Some(mut locked) = locked else { return Moved::Locked };
-        let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(candidate.database));
-        let Some(database) = database else { return Moved::No };
-        let cool = |entry: &mut Entry| {
-            let is_same = entry.is_still(image);
-            if is_same {
-                entry.cool(cold);
-                engine.tier.note_use();
-            }
-            is_same
-        };
-        let is_cooled = database.keep_otherwise(hash, |_| true, cool) == Some(true);
-        if is_cooled { Moved::Yes } else { Moved::No }
+        let mut locked = locked?;
+        locked.shard_mut(index)?.databases.get_mut(candidate.database).map(work)
     }
 }

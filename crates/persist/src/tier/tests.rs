@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use mantissa_store::{Hash, List, Set, SortedSet};
 
 use super::*;
+use crate::digest::digest_value;
 use crate::storage::{MemoryStorage, Storage};
 
 fn file_in(storage: &MemoryStorage, segments: u64) -> Arc<TierFile> {
     let file = storage.create_scratch(Path::new("/")).expect("a file");
-    TierFile::new(file, segments * SEGMENT_BYTES as u64, EncodingLimits::default())
+    TierFile::new(file, segments * SEGMENT_BYTES as u64)
 }
 
 /// Runs the writer while `work` runs.
@@ -112,6 +113,52 @@ fn collections_come_back_in_their_encodings() {
     assert_eq!(file.append(&mut encoder, &number).expect_err("a number"), Refusal::Unfit);
     let long = text_entry(vec![1; TEXT_BYTES_MAX + 1]);
     assert_eq!(file.append(&mut encoder, &long).expect_err("too long"), Refusal::Unfit);
+}
+
+/// Values that are in the form for large ones though few elements are left, or packed though they have many.
+#[test]
+fn collections_come_back_in_encodings_that_their_sizes_do_not_tell() {
+    // A list of one element that may have no more is the one that comes back packed.
+    const NONE: EncodingLimits = EncodingLimits { list_node_size: 2, ..ALWAYS_LARGE };
+    let file = file_in(&MemoryStorage::new(), 4);
+    let mut encoder = RecordEncoder::default();
+    for (count, left) in [(3, 3), (3, 1), (700, 700), (700, 2)] {
+        for limits in [&EncodingLimits::default(), &ALWAYS_PACKED, &NONE] {
+            let (mut list, mut set, mut numbers) = (List::default(), Set::new(), Set::new());
+            let (mut scored, mut hash) = (SortedSet::new(), Hash::new());
+            let member = |number: usize| format!("{:->1$}", number, 1 + number % 300).into_bytes();
+            for number in 0..count {
+                list.push_back(&member(number), limits);
+                set.add(&member(number), limits);
+                numbers.add(number.to_string().as_bytes(), limits);
+                scored.insert(&member(number), -(number as f64) / 3.0, limits);
+                hash.set(&member(number), &member(number), limits);
+            }
+            list.remove(left, count);
+            list.shrink(limits);
+            for number in left..count {
+                set.remove(&member(number));
+                numbers.remove(number.to_string().as_bytes());
+                scored.remove(&member(number));
+                hash.remove(&member(number));
+            }
+            for value in [
+                Value::List(list),
+                Value::Set(set),
+                Value::Set(numbers),
+                Value::SortedSet(scored),
+                Value::Hash(hash),
+            ] {
+                let entry = Entry::new(b"key", value, None, 0);
+                let cold = append(&file, &mut encoder, &entry);
+                let back = Entry::new(b"key", cold.read().expect("it is there"), None, 0);
+                let case = format!("{:?} {} {count} {left} {limits:?}", entry.kind(), entry.encoding());
+                assert_eq!(back.encoding(), entry.encoding(), "{case}");
+                assert_eq!(back.value().element_count(), left as u64, "{case}");
+                assert_eq!(digest_value(&back), digest_value(&entry), "{case}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -296,7 +343,7 @@ fn a_disk_that_lies_is_noticed() {
     let lies = Arc::<AtomicU64>::default();
     let inner = MemoryStorage::new().create_scratch(Path::new("/")).expect("a file");
     let liar = Box::new(Liar { file: inner, lies: Arc::clone(&lies) });
-    let file = TierFile::new(liar, 4 * SEGMENT_BYTES as u64, EncodingLimits::default());
+    let file = TierFile::new(liar, 4 * SEGMENT_BYTES as u64);
     let mut encoder = RecordEncoder::default();
     let entry = text_entry(vec![b'x'; 1_000]);
     with_writer(&file, || {

@@ -67,7 +67,7 @@ impl Codec for Set {
         // A listpack stays one unless it has too many elements, however long they are.
         let packed = EncodingLimits { set_listpack_value_bytes_max: usize::MAX, ..*limits };
         let limits = if form == value_type::SET_LISTPACK { &packed } else { limits };
-        let mut set = Set::new();
+        let mut set = if form == value_type::SET_LISTPACK { Set::new_listpack() } else { Set::new() };
         let mut add = |member: &[u8]| add_member(&mut set, member, limits);
         match form {
             value_type::SET_LISTPACK => {

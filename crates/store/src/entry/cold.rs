@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
 use crate::cold::{Cold, ColdSlot, Part, Place, ValueFacts};
-use crate::text::TextImage;
+use crate::text::Text;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
 impl Entry {
@@ -43,7 +43,7 @@ impl Entry {
     }
 
     /// What is kept in memory of the value when it goes to disk. `None` if it must stay: a number in the
-    /// entry, a collection in the form for large ones, or one that indexes or clocks refer to.
+    /// entry, one that indexes or clocks refer to, or one whose record would not be quite the same.
     pub fn cold_facts(&self) -> Option<ValueFacts> {
         let kind = self.kind();
         let may_go = match self.shape() {
@@ -52,29 +52,24 @@ impl Entry {
             Shape::Collection if self.is_cold() => false,
             Shape::Collection => match self.value() {
                 // One whose fields could once expire is told apart from others in memory only.
-                ValueRef::Hash(_) => self.encoding() == "listpack" && !self.is_large(),
-                ValueRef::List(_) | ValueRef::Set(_) | ValueRef::SortedSet(_) => !self.is_large(),
-                ValueRef::Json(_) => true,
-                _ => false,
+                ValueRef::Hash(hash) => {
+                    self.encoding() != "listpackex"
+                        && hash.earliest_expiry().is_none()
+                        && hash.tracked_expiry().is_none()
+                }
+                // The labels of a series are indexed, a t-digest is compressed when it is written, and of a
+                // vector set neighbours are looked at without its shard's lock.
+                ValueRef::Series(_) | ValueRef::TDigest(_) | ValueRef::VectorSet(_) => false,
+                _ => true,
             },
         };
         let is_written = self.written_bit() != 0;
         may_go.then(|| ValueFacts { kind, encoding: self.encoding(), is_written })
     }
 
-    /// An image of a long string in memory, from which its record can be made without a lock. `None` for
-    /// other values, and while an earlier image is being read.
-    pub fn long_text_image(&mut self) -> Option<TextImage> {
-        if !self.is_long_text() {
-            return None;
-        }
-        let text = self.large_text()?;
-        (!text.is_shared()).then(|| text.share())
-    }
-
-    /// Whether the value is a long string that has not changed since this image of it was made.
-    pub fn is_still(&mut self, image: &TextImage) -> bool {
-        self.large_text().is_some_and(|text| text.is_still(image))
+    /// Whether the value is a long string of which an image is being read.
+    pub(crate) fn is_shared_text(&mut self) -> bool {
+        self.is_long_text() && self.large_text().is_some_and(Text::is_shared)
     }
 
     /// Puts the record of the value in its place, which has the same value.
