@@ -51,8 +51,8 @@ mod unpack;
 mod vector_set;
 
 pub use access::{
-    Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
-    restored_clock,
+    Access, Collected, Counts, Mode, NewExpiry, Unread, check_key, decayed_frequency, frequency_clock,
+    idle_seconds, restored_clock,
 };
 pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply};
 pub use error::{Error, Outcome};

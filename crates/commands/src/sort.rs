@@ -123,7 +123,9 @@ impl<'a> Pattern<'a> {
         key.extend_from_slice(element.text(&mut [0; 20]));
         key.extend_from_slice(after);
         let Some(entry) = access.read(key) else { return Ok(None) };
-        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        if !access.bring(key, entry)? {
+            return Ok(None);
+        }
         Ok(match (entry.value(), field) {
             (ValueRef::String(StringRef::Bytes(text)), None) => Some(Element::Bytes(text)),
             (ValueRef::String(StringRef::Integer(number)), None) => Some(Element::Integer(number)),
@@ -162,6 +164,7 @@ fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return write_elements(access, &elements, &options, reply);
     };
     let list = stored_list(access, &elements, &options)?;
+    access.leave_if_unread()?;
     let len = list.len();
     if len == 0 {
         access.delete(target);
@@ -263,6 +266,7 @@ fn sort_elements<'k>(
         };
         records.push(Record { element, weight, place });
     }
+    access.leave_if_unread()?;
     if has_failed {
         return Err(Error::fixed("ERR One or more scores can't be converted into double"));
     }
@@ -358,7 +362,8 @@ fn write_elements(
         Some(Element::Bytes(text)) => reply.bulk(text),
         Some(Element::Integer(number)) => reply.bulk_integer(number),
         None => reply.null(),
-    })
+    })?;
+    access.leave_if_unread()
 }
 
 fn stored_list(access: &Access<'_>, elements: &[Element<'_>], options: &Options<'_>) -> Outcome<List> {

@@ -11,6 +11,9 @@
 //! A request that may [read much](mantissa_commands::spec::Info::reads_much) leaves its handler where that
 //! meets a large value. What the lookup has caused is committed, the shard unlocked, and the handler runs
 //! again on an image of the value. In transactions and scripts it runs under their locks.
+//!
+//! A request that turns out to need values on disk ends before it has changed anything, and is run again from
+//! its beginning once they have been read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,7 +64,8 @@ pub struct Record {
     pub is_counted: bool,
 }
 
-/// Runs a client's request that has been admitted, and replies.
+/// Runs a client's request that has been admitted, and replies, unless it is to be run again
+/// ([`crate::session::Rerun`]).
 pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>, reply: &mut Reply) {
     let (start, logged_lsn) = (reply.len(), context.outbox.logged_lsn);
     let sweep = if call.sweeps() { Some(context.engine.scripting.begin_sweep()) } else { None };
@@ -70,6 +74,9 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
         _ => invoke(context, session, call, None, reply),
     };
     drop(sweep);
+    if !session.rerun.unread.is_empty() {
+        return;
+    }
     if context.outbox.logged_lsn != logged_lsn {
         session.logged_lsn = context.outbox.logged_lsn;
     }
@@ -179,8 +186,7 @@ fn run_data(
     let is_replayed = context.is_loading;
     let part = session.part.take();
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
-    let leaves_large = command.info.reads_much.is_some() && reads_much(command, args);
-    let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch, leaves_large };
+    let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
     let mut access =
         Access::new(locked, session.database, *now_ms, &active.settings, mode, random_state, collected);
@@ -197,6 +203,9 @@ fn run_data(
     }
     if command.info.traits.has(Traits::READS_BY_LABEL) {
         outcome = outcome.and_then(|()| check_found(session, call, &mut access));
+    }
+    if let Some(unread) = access.take_unread() {
+        outcome = fetch::leave_unread(engine, session, unread);
     }
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
@@ -223,6 +232,17 @@ fn run_data(
         return read_image(context, session, args, handler, image, reply);
     }
     outcome
+}
+
+#[inline]
+fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode {
+    Mode {
+        may_block: !is_replayed,
+        serving: false,
+        no_touch: session.no_touch,
+        leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
+        leaves_unread: session.rerun.is_possible,
+    }
 }
 
 /// A large value that is read after its shard has been unlocked.

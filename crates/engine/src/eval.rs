@@ -93,7 +93,8 @@ fn eval_digest(
 /// Shows the call to monitors, before what the script calls.
 pub fn show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
     let engine = invocation.engine();
-    if engine.monitor_count.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+    let is_new = invocation.session.rerun.count == 0;
+    if is_new && engine.monitor_count.load(std::sync::atomic::Ordering::Relaxed) > 0 {
         monitor::show_always(invocation.context, invocation.session, args);
     }
 }
@@ -192,7 +193,7 @@ pub struct ScriptCall<'a> {
     pub name: Name<'a>,
     /// What is known of its keys.
     pub key_usage: &'a KeyUsage,
-    /// Number of calls before a restart.
+    /// Number of calls before it began anew.
     pub called: Cell<usize>,
 }
 
@@ -200,6 +201,7 @@ impl ScriptCall<'_> {
     /// Runs it, again if it turns out to need all shards, and replies.
     pub fn run(&self, invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply, code: &Code) -> Outcome {
         let began = invocation.context.command_began;
+        self.called.set(invocation.session.rerun.called);
         let database = invocation.session.database;
         let context = &mut *invocation.context;
         let engine = context.engine;
@@ -253,6 +255,10 @@ impl ScriptCall<'_> {
                     session.select(database);
                     reply.truncate(start);
                 }
+                Some(Abort::Unread) => {
+                    session.rerun.called = self.called.get();
+                    return Ok(());
+                }
                 _ => return Ok(()),
             }
         }
@@ -284,9 +290,9 @@ impl ScriptCall<'_> {
             let start = reply.len();
             let ending = machine.run(code, self.keys(), self.args.from(3 + self.key_count), &mut run, reply);
             self.key_usage.note(run.touched_undeclared);
-            self.called.set(run.called_count);
+            self.called.set(self.called.get().max(run.called_count));
             let abort = run.abort;
-            if abort != Some(Abort::Restart) {
+            if !matches!(abort, Some(Abort::Restart | Abort::Unread)) {
                 self.reply_ending(context, (ending, abort), start, reply);
             }
             engine.scripting.note_memory(worker, machine.used_bytes());

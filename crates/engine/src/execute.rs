@@ -73,7 +73,7 @@ pub fn execute(
     }
     if context.engine.tier.is_used() && !queues {
         match fetch::prepare(context, session, (command, args)) {
-            fetch::Ready::Now => {}
+            fetch::Ready::Now => session.rerun.is_possible = fetch::may_rerun(session),
             fetch::Ready::Later => return Progress::Postponed,
             fetch::Ready::Never(error) => {
                 reject(context, session, Some(command), error, suppressed.as_mut().unwrap_or(reply));
@@ -90,6 +90,10 @@ pub fn execute(
         call::run_request(context, session, call, suppressed.as_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
+        if session.rerun.is_possible && fetch::is_to_rerun(context, session) {
+            reply.truncate(start);
+            return Progress::Postponed;
+        }
     }
     finish(context, session, Some(command), args, (reply, start, suppressed));
     Progress::Done

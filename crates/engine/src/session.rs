@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use mantissa_commands::Unread;
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
 use mantissa_store::cold::Part;
@@ -163,6 +164,20 @@ impl Subscriptions {
     }
 }
 
+/// What is known of a request that turns out to need values on disk: it is run again once they have been
+/// read.
+#[derive(Default)]
+pub struct Rerun {
+    /// Whether it may end for that.
+    pub is_possible: bool,
+    /// Whether it has, and what is to be read.
+    pub unread: Vec<Unread>,
+    /// How often it has.
+    pub count: u32,
+    /// Calls that it has made as a script: they have been counted and shown.
+    pub called: usize,
+}
+
 /// The state of a client that its commands read and change. It is a plain value, owned by the thread that
 /// runs the client's commands.
 pub struct Session {
@@ -200,6 +215,8 @@ pub struct Session {
     pub tracker: Option<Box<Tracker>>,
     /// How often its present request has waited for values on disk.
     pub fetches: u32,
+    /// What its present request has turned out to need besides.
+    pub rerun: Rerun,
     /// What is read for that request of a string on disk, if it needs only a part.
     pub part: Option<Arc<PartRead>>,
     /// The LSN behind its last write that was logged; 0 if there is none.
@@ -230,6 +247,7 @@ impl Session {
             subscriptions: None,
             tracker: None,
             fetches: 0,
+            rerun: Rerun::default(),
             part: None,
             logged_lsn: 0,
             replica: None,

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
 
-use super::Counts;
+use super::{Counts, Unread};
 use crate::effects::{Effects, Event, EventClass};
 
 /// Database and key of a lookup that found nothing, and how many events came before it.
@@ -25,6 +25,8 @@ pub struct Collected {
     /// Keys that lookups with a shared borrow found expired.
     expired: RefCell<Vec<(usize, Box<[u8]>)>>,
     missed: RefCell<Vec<Missed>>,
+    /// Values to be read before the command runs again.
+    unread: RefCell<Vec<Unread>>,
 }
 
 impl Collected {
@@ -93,6 +95,24 @@ impl Collected {
         self.expired.borrow_mut().push((database, key.into()));
     }
 
+    /// A value has to be read before the command runs again.
+    #[cold]
+    pub(super) fn note_unread(&self, unread: Unread) {
+        self.has_more.set(true);
+        self.unread.borrow_mut().push(unread);
+    }
+
+    /// Whether there are such values.
+    pub(super) fn has_unread(&self) -> bool {
+        self.has_more.get() && !self.unread.borrow().is_empty()
+    }
+
+    /// Takes them, and forgets lookups: they will be made again.
+    pub(super) fn take_unread(&mut self) -> Vec<Unread> {
+        self.forget_lookups();
+        self.unread.take()
+    }
+
     /// Takes the counts, if there is nothing else.
     #[inline]
     pub(super) fn take_counts(&mut self) -> Option<Counts> {
@@ -106,7 +126,7 @@ impl Collected {
 
     /// Takes everything.
     pub(super) fn take(&mut self) -> Effects {
-        let Collected { dirty, hits, misses, has_more: _, mut effects, expired, missed } =
+        let Collected { dirty, hits, misses, has_more: _, mut effects, expired, missed, unread: _ } =
             std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();

@@ -13,6 +13,9 @@
 //! it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if another one does so at
 //! that moment the command fails, and with it the script, with what it wrote so far in place, as after any
 //! other error.
+//!
+//! A run that meets a value on disk before it has written anything ends, and begins anew once the value has
+//! been read. Otherwise the value is read with the shards held.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -32,6 +35,7 @@ use crate::locking::{linked_shards, shards_of};
 use crate::scripting::machine::write_log;
 use crate::scripting::nested_loop;
 use crate::session::Session;
+use crate::tier::fetch;
 use crate::{calls, warning};
 
 #[cfg(doc)]
@@ -45,6 +49,8 @@ pub enum Abort {
     Killed,
     /// It is to be run again with all shards.
     Restart,
+    /// It is to be run again once values have been read from disk.
+    Unread,
     /// A handler has panicked.
     Panicked,
 }
@@ -121,6 +127,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         let admitted = resolved.clone().and_then(|command| {
             self.admit(command, args, is_new)?;
             self.hold_shards(command, args)?;
+            self.leave_if_unread(command, args)?;
             Ok(command)
         });
         if self.abort.is_some() {
@@ -161,6 +168,20 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             is_noted: is_new,
         };
         admission::of_script(self.context, self.session, command, args, rights)
+    }
+
+    /// Ends the run if a command needs values on disk that can be read before it runs again.
+    fn leave_if_unread(&mut self, command: &Command, args: Args<'_>) -> Outcome {
+        if self.has_effects || !self.rules.owns_locks || !self.session.rerun.is_possible {
+            return Ok(());
+        }
+        self.access.select(self.session.database);
+        self.session.rerun.unread = fetch::find_unread(self.context.engine, self.access, command, args);
+        if self.session.rerun.unread.is_empty() {
+            return Ok(());
+        }
+        self.abort = Some(Abort::Unread);
+        Err(Error::fixed("ERR the script is run again"))
     }
 
     /// Sees to it that the shards that a command needs are held.

@@ -12,12 +12,16 @@
 //! The part goes to the session, which lends it to the command; the value stays where it is. It is of one
 //! record: if the string is not in that any more when the request runs again, the request begins anew.
 //! Transactions and scripts read values whole.
+//!
+//! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
+//! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
+//! been read ([`Rerun`]), [`RERUNS_MAX`] times at most.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{KeyFlags, Traits};
-use mantissa_commands::{Access, Error, Outcome, find_keys, key_flags};
+use mantissa_commands::{Access, Error, Outcome, Unread, find_keys, key_flags};
 use mantissa_protocol::Args;
 use mantissa_store::cold::Cold;
 use mantissa_store::{Entry, ShardSet};
@@ -28,12 +32,15 @@ use crate::engine::Engine;
 use crate::host::Message;
 use crate::invocation::Command;
 use crate::locking::lock_one;
-use crate::session::Session;
+use crate::session::{Rerun, Session};
 use crate::state::tier::{Key, Read};
 use crate::warning;
 
 /// How often a request waits for values.
 const FETCHES_MAX: u32 = 4;
+
+/// How often a request begins anew because of what it turned out to need.
+const RERUNS_MAX: u32 = 64;
 
 /// Whether a request can run.
 pub enum Ready {
@@ -75,9 +82,7 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         return Ready::Never(unreadable(reason));
     }
     session.fetches += 1;
-    missing.sort_by_key(|(key, _)| (key.0, key.1.0));
-    missing.dedup_by_key(|(key, _)| *key);
-    engine.tier.reads.add(&session.shared, missing);
+    read(context, session, missing);
     Ready::Later
 }
 
@@ -199,6 +204,60 @@ fn find_missing(
         missing.extend(entry.and_then(Entry::cold_only).map(|cold| ((database, hash), cold)));
         Outcome::Ok(())
     });
+}
+
+/// The values that a command of a script needs and that are not in memory, if they can be read before the
+/// script runs again.
+pub fn find_unread(engine: &Engine, access: &Access<'_>, command: &Command, args: Args<'_>) -> Vec<Unread> {
+    let mut unread = Vec::new();
+    let _: Outcome = visit_needed(command, args, |key| {
+        let entry = if access.is_locked(key) { access.peek(key) } else { None };
+        let key = (access.database(), engine.keyspace.hash(key));
+        unread.extend(entry.and_then(Entry::cold_only).map(|cold| (key, cold)));
+        Ok(())
+    });
+    if engine.tier.reads.failure(&unread).is_some() {
+        unread.clear();
+    }
+    unread
+}
+
+/// Has the session's request begin anew once these values have been read. An error says why one can not be
+/// read.
+#[cold]
+pub fn leave_unread(engine: &Engine, session: &mut Session, unread: Vec<Unread>) -> Outcome {
+    if let Some(reason) = engine.tier.reads.failure(&unread) {
+        return Err(unreadable(reason));
+    }
+    session.rerun.unread = unread;
+    Ok(())
+}
+
+/// Whether the session's request may begin anew.
+#[cold]
+pub fn may_rerun(session: &Session) -> bool {
+    session.rerun.count < RERUNS_MAX
+}
+
+/// Whether the session's request has ended to begin anew, which it does when [`Message::Retry`] comes.
+#[cold]
+pub fn is_to_rerun(context: &Context, session: &mut Session) -> bool {
+    let unread = std::mem::take(&mut session.rerun.unread);
+    if unread.is_empty() {
+        session.rerun = Rerun::default();
+        return false;
+    }
+    session.rerun.is_possible = false;
+    session.rerun.count += 1;
+    read(context, session, unread);
+    true
+}
+
+/// Has values read for the session's request.
+fn read(context: &Context, session: &Session, mut unread: Vec<Unread>) {
+    unread.sort_by_key(|(key, _)| (key.0, key.1.0));
+    unread.dedup_by_key(|(key, _)| *key);
+    context.engine.tier.reads.add(&session.shared, unread);
 }
 
 /// Reads values until the engine ends.
