@@ -30,6 +30,8 @@ const REST_MS: i64 = 10;
 /// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
 
+/// How long those who can wait for the disk wait before they try again.
+const BEHIND_PAUSE: Duration = Duration::from_millis(1);
 /// How often the shard of a large value is tried.
 const LOCK_ATTEMPTS: usize = 20;
 /// How long it waits in between.
@@ -68,7 +70,6 @@ pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Opt
 /// What moves the values of loaded entries to disk once memory is full, and waits for the disk. `None` where
 /// no value goes there.
 pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
-    const PAUSE: Duration = Duration::from_millis(1);
     let file = engine.tier.file()?;
     let active = engine.active_config();
     let limit = active.config.maxmemory;
@@ -84,7 +85,9 @@ pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
                     entry.cool(cold);
                     return engine.tier.note_use();
                 }
-                Err(Refusal::Behind) if !engine.stopping.load(Ordering::Relaxed) => simulation::sleep(PAUSE),
+                Err(Refusal::Behind) if !engine.stopping.load(Ordering::Relaxed) => {
+                    simulation::sleep(BEHIND_PAUSE)
+                }
                 Err(_) => return,
             }
         }
@@ -127,6 +130,10 @@ pub fn move_large_values(engine: &Engine) {
         let (time_limit, now_ms) = (Duration::MAX, clock::unix_ms());
         let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true };
         let moved = room.move_large(Policy::to_disk(config), &mut encoder, &candidate);
+        if moved == Moved::Refused(Refusal::Behind) {
+            simulation::sleep(BEHIND_PAUSE);
+            continue;
+        }
         if engine.tier.large.end(moved == Moved::Yes) {
             engine.send_all(|| Message::Resume);
         }
