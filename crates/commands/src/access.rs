@@ -45,9 +45,6 @@ pub struct Mode {
     pub no_touch: bool,
     /// Large values are to be read as images, once no shard is locked ([`Access::wants_image`]).
     pub leaves_large: bool,
-    /// Values on disk that the command turns out to need are to be read once no shard is locked
-    /// ([`Access::bring`]).
-    pub leaves_unread: bool,
 }
 
 /// The time while a log is loaded: before every expiry. Keys that had expired when the log was written are

@@ -74,7 +74,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
         _ => invoke(context, session, call, None, reply),
     };
     drop(sweep);
-    if !session.rerun.unread.is_empty() {
+    if session.rerun.is_possible && !session.rerun.unread.is_empty() {
         return;
     }
     if context.outbox.logged_lsn != logged_lsn {
@@ -204,8 +204,8 @@ fn run_data(
     if command.info.traits.has(Traits::READS_BY_LABEL) {
         outcome = outcome.and_then(|()| check_found(session, call, &mut access));
     }
-    if let Some(unread) = access.take_unread() {
-        outcome = fetch::leave_unread(engine, session, unread);
+    if session.rerun.is_possible {
+        outcome = fetch::take_unread(engine, session, &mut access, outcome);
     }
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
@@ -241,7 +241,6 @@ fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode
         serving: false,
         no_touch: session.no_touch,
         leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
-        leaves_unread: session.rerun.is_possible,
     }
 }
 

@@ -73,7 +73,7 @@ pub fn execute(
     }
     if context.engine.tier.is_used() && !queues {
         match fetch::prepare(context, session, (command, args)) {
-            fetch::Ready::Now => session.rerun.is_possible = fetch::may_rerun(session),
+            fetch::Ready::Now => fetch::allow_rerun(context, session),
             fetch::Ready::Later => return Progress::Postponed,
             fetch::Ready::Never(error) => {
                 reject(context, session, Some(command), error, suppressed.as_mut().unwrap_or(reply));

@@ -203,15 +203,20 @@ impl Observers {
     /// image of it.
     #[inline]
     fn note_change(&mut self, entry: &mut Entry) {
+        if self.snapshot.is_some() || !self.moving.is_empty() {
+            self.tell(entry);
+        }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, entry: &mut Entry) {
         if let Some(part) = &mut self.snapshot
             && entry.mark() != self.epoch
         {
             part.hand_over(entry);
             entry.set_mark(self.epoch);
         }
-        if !self.moving.is_empty() {
-            self.moving.note_change(entry);
-        }
+        self.moving.note_change(entry);
     }
 }
 

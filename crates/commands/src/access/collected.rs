@@ -25,7 +25,10 @@ pub struct Collected {
     /// Keys that lookups with a shared borrow found expired.
     expired: RefCell<Vec<(usize, Box<[u8]>)>>,
     missed: RefCell<Vec<Missed>>,
-    /// Values to be read before the command runs again.
+    /// Values on disk that the command turns out to need are to be read once no shard is locked
+    /// ([`super::Access::bring`]).
+    pub leaves_unread: bool,
+    /// Those, to be read before the command runs again.
     unread: RefCell<Vec<Unread>>,
 }
 
@@ -126,8 +129,17 @@ impl Collected {
 
     /// Takes everything.
     pub(super) fn take(&mut self) -> Effects {
-        let Collected { dirty, hits, misses, has_more: _, mut effects, expired, missed, unread: _ } =
-            std::mem::take(self);
+        let Collected {
+            dirty,
+            hits,
+            misses,
+            has_more: _,
+            mut effects,
+            expired,
+            missed,
+            leaves_unread: _,
+            unread: _,
+        } = std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();
         effects.misses += misses.get();

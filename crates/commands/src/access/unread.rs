@@ -11,10 +11,10 @@ pub type Unread = ((usize, KeyHash), Cold);
 
 impl Access<'_> {
     /// Sees to it that the value of a key's entry is in memory. False if it has been noted to be read before
-    /// the command is run again ([`super::Mode::leaves_unread`]): the command may go on to find more of them,
+    /// the command is run again ([`super::Collected::leaves_unread`]): the command may go on to find more of them,
     /// must change nothing, and then ends by [`Access::leave_if_unread`].
     pub fn bring(&self, key: &[u8], entry: &Entry) -> Outcome<bool> {
-        if self.mode.leaves_unread
+        if self.collected.leaves_unread
             && let Some(cold) = entry.cold_only()
         {
             self.collected.note_unread(((self.database, self.hash(key)), cold));
@@ -36,6 +36,6 @@ impl Access<'_> {
     /// forgotten then.
     #[inline]
     pub fn take_unread(&mut self) -> Option<Vec<Unread>> {
-        (self.mode.leaves_unread && self.collected.has_unread()).then(|| self.collected.take_unread())
+        self.collected.has_unread().then(|| self.collected.take_unread())
     }
 }

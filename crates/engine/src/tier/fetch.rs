@@ -222,10 +222,16 @@ pub fn find_unread(engine: &Engine, access: &Access<'_>, command: &Command, args
     unread
 }
 
-/// Has the session's request begin anew once these values have been read. An error says why one can not be
-/// read.
+/// Has the session's request begin anew once the values have been read that it turned out to need, if it did.
+/// An error says why one can not be read.
 #[cold]
-pub fn leave_unread(engine: &Engine, session: &mut Session, unread: Vec<Unread>) -> Outcome {
+pub fn take_unread(
+    engine: &Engine,
+    session: &mut Session,
+    access: &mut Access<'_>,
+    outcome: Outcome,
+) -> Outcome {
+    let Some(unread) = access.take_unread() else { return outcome };
     if let Some(reason) = engine.tier.reads.failure(&unread) {
         return Err(unreadable(reason));
     }
@@ -233,15 +239,17 @@ pub fn leave_unread(engine: &Engine, session: &mut Session, unread: Vec<Unread>)
     Ok(())
 }
 
-/// Whether the session's request may begin anew.
+/// Lets the session's request end to begin anew, if it has not done so too often.
 #[cold]
-pub fn may_rerun(session: &Session) -> bool {
-    session.rerun.count < RERUNS_MAX
+pub fn allow_rerun(context: &mut Context, session: &mut Session) {
+    session.rerun.is_possible = session.rerun.count < RERUNS_MAX;
+    context.collected.leaves_unread = session.rerun.is_possible;
 }
 
 /// Whether the session's request has ended to begin anew, which it does when [`Message::Retry`] comes.
 #[cold]
-pub fn is_to_rerun(context: &Context, session: &mut Session) -> bool {
+pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
+    context.collected.leaves_unread = false;
     let unread = std::mem::take(&mut session.rerun.unread);
     if unread.is_empty() {
         session.rerun = Rerun::default();

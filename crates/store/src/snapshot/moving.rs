@@ -38,7 +38,6 @@ impl Moving {
     }
 
     /// Takes the key of an entry that changes off the list, and those that nobody makes a record of any more.
-    #[cold]
     pub fn note_change(&mut self, entry: &Entry) {
         self.0.retain(|(token, key)| token.strong_count() > 0 && **key != *entry.key());
     }
