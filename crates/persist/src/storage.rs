@@ -138,6 +138,12 @@ pub trait Storage: Send + Sync {
     /// Gives a file another name, replacing what has it. It may move to another directory of the same disk.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name on the same disk, which no other file has. Where files have one name only,
+    /// the second is that of a copy. It is durable after [`Storage::sync_directory`].
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.copy(from, to).map(drop)
+    }
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
@@ -357,6 +363,10 @@ impl Storage for FileSystem {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

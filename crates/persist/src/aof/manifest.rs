@@ -104,6 +104,13 @@ impl Manifest {
         Manifest { base: Some(base), base_sequence: 1, ..Manifest::default() }
     }
 
+    /// A manifest of these files.
+    pub fn of(base: AofFile, increments: Vec<AofFile>) -> Self {
+        let increment_sequence = increments.last().map_or(0, |last| last.sequence);
+        let base_sequence = base.sequence;
+        Manifest { base: Some(base), increments, base_sequence, increment_sequence, ..Manifest::default() }
+    }
+
     /// Reads a manifest.
     pub fn parse(text: &[u8]) -> Result<Self, ManifestError> {
         if text.is_empty() {
