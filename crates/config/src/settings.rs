@@ -19,9 +19,9 @@
 
 use super::kind::Kind::{self, *};
 use super::special::{
-    check_archive_url, check_chunk_bytes, check_compactions, check_database_file, check_difference,
-    check_hostname, check_locale, check_log_file_name, check_log_folder_name, check_node_name,
-    check_schedule, check_title,
+    check_archive_url, check_backup_folder_name, check_chunk_bytes, check_compactions, check_database_file,
+    check_difference, check_hostname, check_locale, check_log_file_name, check_log_folder_name,
+    check_node_name, check_schedule, check_title,
 };
 use super::value::*;
 use std::path::PathBuf;
@@ -409,6 +409,12 @@ settings! {
     aof_rewrite_incremental_fsync: bool = "aof-rewrite-incremental-fsync", Bool, "yes", INERT;
     /// Keeps files of the append-only file that are no longer needed. For tests.
     aof_disable_auto_gc: bool = "aof-disable-auto-gc", Bool, "no", HIDDEN;
+    /// The folder, within `dir`, that BACKUP START puts a backup into. It must not hold anything else. A
+    /// directive of Redis 8.10.
+    backupdirname: String = "backupdirname", Checked(check_backup_folder_name), "backupdir", IMMUTABLE;
+    /// Seconds after BACKUP SEAL after which a backup is removed as by BACKUP CLEANUP; 0 keeps it. A
+    /// directive of Redis 8.10.
+    backup_sealed_ttl: u64 = "backup-sealed-ttl", INT, "0", 0;
 
     section "Archive",
         "Snapshots by a schedule into an archive that `mantissa archive init` has made, equal data stored \

@@ -319,6 +319,15 @@ pub(super) fn check_log_folder_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
+pub(super) fn check_backup_folder_name(name: &str) -> Result<(), &'static str> {
+    match name {
+        "" => Err("backupdirname can't be empty"),
+        "." | ".." => Err("backupdirname can't be a path, just a dirname"),
+        _ if name.contains('/') => Err("backupdirname can't be a path, just a dirname"),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn check_hostname(name: &str) -> Result<(), &'static str> {
     if name.len() >= 256 {
         return Err("Hostnames must be less than 256 characters");

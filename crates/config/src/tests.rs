@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 46] = [
+const OURS: [&str; 48] = [
     "aof-reserve-size",
     "archive-keep-daily",
     "archive-keep-hourly",
@@ -24,6 +24,9 @@ const OURS: [&str; 46] = [
     "archive-log-interval",
     "archive-schedule",
     "archive-url",
+    // Those of Redis 8.10.
+    "backup-sealed-ttl",
+    "backupdirname",
     "http-allowed-hosts",
     "http-allowed-origins",
     "http-bind",
@@ -471,6 +474,10 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("appendfilename a/b", Some("appendfilename can't be a path, just a filename")),
     ("appendfilename \"\"", Some("appendfilename can't be empty")),
     ("appenddirname \"\"", Some("appenddirname can't be empty")),
+    ("backupdirname \"\"", Some("backupdirname can't be empty")),
+    ("backupdirname a/b", Some("backupdirname can't be a path, just a dirname")),
+    ("backupdirname ..", Some("backupdirname can't be a path, just a dirname")),
+    ("backup-sealed-ttl -1", Some("argument must be between 0 and 2147483647 inclusive")),
     ("dir /no/such/folder", Some("No such file or directory")),
     ("logfile /no/such/folder/log", Some("Can't open the log file: No such file or directory")),
     ("client-output-buffer-limit", None),
