@@ -25,13 +25,14 @@ VECTORS = (
     *("vadd", "vcard", "vdim", "vemb", "vgetattr", "vinfo", "vismember", "vlinks", "vrandmember", "vrange"),
     *("vrem", "vsetattr", "vsim"),
 )
+LATER = ("backup",)  # of the core of Redis 8.4 to 8.10
 WIDTH = 120
 
 
 def names(connection):
-    """All commands of a server but those of its modules and those that are our own, subcommands as `container|name`."""
+    """All commands of a server but those of its modules, later ones and our own, subcommands as `container|name`."""
     found = {name.value.decode() for name in connection("COMMAND", "LIST").value}
-    found = {name for name in found if not name.startswith((OWN, *COMMANDS, *VECTORS))}
+    found = {name for name in found if not name.startswith((OWN, *COMMANDS, *VECTORS, *LATER))}
     for module in MODULES:
         listed = connection("COMMAND", "LIST", "FILTERBY", "MODULE", module).value
         found -= {name.value.decode() for name in listed}

@@ -55,7 +55,10 @@ GETKEYS = [
 
 
 # The start of the names of commands that redis-server does not have, or by modules only (test_modules.py).
-NOT_CORE = tuple(word.encode() for word in (missing_commands.OWN, *COMMANDS, *missing_commands.VECTORS))
+NOT_CORE = tuple(
+    word.encode()
+    for word in (missing_commands.OWN, *COMMANDS, *missing_commands.VECTORS, *missing_commands.LATER)
+)
 
 
 def table_of(connection):

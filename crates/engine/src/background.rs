@@ -107,6 +107,7 @@ impl<'e> Background<'e> {
             }
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
+            crate::aof::backup::tick(context);
             crate::replication::primary::tick(context);
             crate::replication::failover::tick(engine, context.now_ms);
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);

@@ -362,6 +362,7 @@ fn no_thread(error: std::io::Error) -> EmbeddedError {
 fn stop_threads(engine: &Engine) {
     engine.stopping.store(true, Ordering::Relaxed);
     role::end(engine);
+    aof::backup::end(engine);
     aof::finish(engine);
     engine.pressure.wake_background();
     engine.wait_for_threads();

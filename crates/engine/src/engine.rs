@@ -31,6 +31,7 @@ use crate::session::{BlockedClient, SharedSession, Waiter, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::archive::ArchiveState;
+use crate::state::backup::BackupState;
 use crate::state::persistence::Persistence;
 use crate::state::replication::{OwnExpiries, Replication};
 use crate::state::tier::Tier;
@@ -164,6 +165,8 @@ pub struct Engine {
     pub persistence: Persistence,
     /// Snapshots into an archive.
     pub archive: ArchiveState,
+    /// The backup that BACKUP START has begun.
+    pub backup: BackupState,
     /// The log of commits.
     pub log: Arc<Log>,
     /// The append-only file.
@@ -274,6 +277,7 @@ impl Engine {
             scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
             archive: ArchiveState::default(),
+            backup: BackupState::default(),
             aof: Aof::new(Arc::clone(&log), worker_count),
             log,
             aof_begins_anew: OnceLock::new(),

@@ -190,6 +190,7 @@ fn end(
         let _failed_worker_has_logged = thread.join();
     }
     role::end(engine);
+    aof::backup::end(engine);
     aof::finish(engine);
     let is_saved = persistence::save_the_rest(engine);
     drop(pid_file);

@@ -8,6 +8,7 @@
 //! ([`mantissa_store::Keyspace::is_logged`]); it changes while all are locked, at the cut of the snapshot
 //! that the log begins with. While it is off a commit pays for a test of a flag.
 
+pub mod backup;
 pub mod files;
 pub mod load;
 pub mod rewrite;
@@ -75,6 +76,7 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     if engine.active_config().config.appendonly {
         files::open_at_start(engine)?;
     }
+    backup::adopt(engine);
     crate::replication::role::begin(engine);
     Ok(())
 }

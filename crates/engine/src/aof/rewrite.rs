@@ -21,6 +21,7 @@ use mantissa_persist::storage::{Storage, StorageFile};
 use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
 
+use super::backup;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::replication::backlog;
@@ -45,6 +46,15 @@ pub fn refusal(engine: &Engine) -> Option<String> {
 
 /// Starts one in the background. An error says why not.
 pub fn start(engine: &Engine) -> Result<(), &'static str> {
+    start_as(engine, run)
+}
+
+/// Starts work in the background that counts as a rewrite: no other runs meanwhile, and no dump is begun. It
+/// gets the epoch in which it has begun.
+pub(super) fn start_as(
+    engine: &Engine,
+    work: impl FnOnce(&Engine, u64) -> Result<(), String> + Send + 'static,
+) -> Result<(), &'static str> {
     let rewrite = &engine.aof.rewrite;
     if engine.aof.is_lost() {
         return Err("The append only file can not be written");
@@ -52,14 +62,14 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
     if rewrite.running.swap(true, Ordering::AcqRel) {
         return Err("Background append only file rewriting already in progress");
     }
-    if rewrite.is_switching.load(Ordering::Acquire) {
-        // The next increment would get the same name.
+    if !rewrite.take_number() {
         rewrite.running.store(false, Ordering::Release);
         return Err("The append only file can not go on to the file of the last rewrite yet");
     }
     // Who begins to switch it off from here on makes this one void.
     let epoch = rewrite.epoch.load(Ordering::SeqCst);
     if rewrite.switching_off.load(Ordering::SeqCst) > 0 {
+        rewrite.takes_number.store(false, Ordering::Release);
         rewrite.running.store(false, Ordering::Release);
         return Err("The append only file is being switched off");
     }
@@ -68,26 +78,28 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
     rewrite.count.fetch_add(1, Ordering::Relaxed);
     let body = move |engine: &Engine| {
         let rewrite = &engine.aof.rewrite;
-        let outcome = run(engine, epoch);
+        let outcome = work(engine, epoch);
+        rewrite.takes_number.store(false, Ordering::Release);
         let now_s = unix_ms() / 1000;
         rewrite.last_duration_s.store(now_s - rewrite.since_s.load(Ordering::Relaxed), Ordering::Relaxed);
         rewrite.ended_s.store(now_s, Ordering::Relaxed);
         rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok(()) => {
-                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.active_config()));
                 rewrite.failures.store(0, Ordering::Relaxed);
                 notice!("Background AOF rewrite finished successfully");
             }
             Err(reason) => {
                 rewrite.failures.fetch_add(1, Ordering::Relaxed);
                 warning!("Background AOF rewrite failed: {reason}");
+                backup::note_failed_rewrite(engine, &reason);
             }
         }
         engine.aof.control.hold_syncs(false);
         rewrite.running.store(false, Ordering::Release);
     };
     if engine.spawn("rewriter", body).is_err() {
+        rewrite.takes_number.store(false, Ordering::Release);
         rewrite.running.store(false, Ordering::Release);
         return Err("Could not start a thread to rewrite");
     }
@@ -149,8 +161,8 @@ struct Work<'e> {
     temporary: PathBuf,
     /// The base begins with a dump: else it is commands.
     is_rdb: bool,
-    /// The new increment, if the log is on or to be switched on.
-    increment: Option<PathBuf>,
+    /// The number and path of the new increment, if the log is on or to be switched on.
+    increment: Option<(i64, PathBuf)>,
 }
 
 fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
@@ -166,9 +178,9 @@ fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
     let temporary = files.path(OsStr::new(&format!("temp-rewriteaof-bg-{}.aof", std::process::id())));
-    let increment = logs.then(|| files.path(&files.manifest.clone().next_increment(&files.name, None)));
+    let increment = logs.then(|| next_increment(&files));
     let file = match &increment {
-        Some(path) => Some(storage.create(path).map_err(|error| failed(path, error))?),
+        Some((_, path)) => Some(storage.create(path).map_err(|error| failed(path, error))?),
         None => None,
     };
     engine.aof.control.hold_syncs(config.no_appendfsync_on_rewrite);
@@ -177,8 +189,17 @@ fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
     let outcome = work.write_base(file).and_then(|()| work.finish(config.aof_disable_auto_gc));
     if outcome.is_err() {
         let _may_not_be_there = storage.remove(&work.temporary);
+    } else {
+        engine.persistence.partial.keep_only(&persistence::dump_path(&engine.active_config()));
     }
     outcome
+}
+
+/// The number and path of the increment that will follow the last one.
+pub(super) fn next_increment(files: &Files) -> (i64, PathBuf) {
+    let mut manifest = files.manifest.clone();
+    let path = files.path(&manifest.next_increment(&files.name, None));
+    (manifest.increments.last().map_or(0, |last| last.sequence), path)
 }
 
 impl Work<'_> {
@@ -271,16 +292,22 @@ impl Work<'_> {
         outcome
             .and_then(|()| self.engine.storage.sync_directory(&files.directory))
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        files.manifest.retire_increments(usize::from(self.increment.is_some()));
+        // A backup that was sealed meanwhile has had the log go on to another increment.
+        let own = self.increment.as_ref().map_or(i64::MAX, |(number, _)| *number);
+        let kept = files.manifest.increments.iter().filter(|file| file.sequence >= own).count();
+        files.manifest.retire_increments(kept);
         if simulation::has_fault(Fault::EarlyRemoval) {
             remove_history(&*self.engine.storage, &mut files);
         }
         files.store(&*self.engine.storage)?;
+        if self.increment.is_some() {
+            backup::pin_base(self.engine, &files);
+        }
         if !keeps_history {
             remove_history(&*self.engine.storage, &mut files);
         }
-        let base_bytes = self.engine.storage.length_of(&path);
-        aof.former_bytes.store(base_bytes, Ordering::Relaxed);
+        let former_bytes = files.bytes(&*self.engine.storage, usize::from(self.increment.is_some()));
+        aof.former_bytes.store(former_bytes, Ordering::Relaxed);
         if self.increment.is_some() {
             aof.is_listed.store(true, Ordering::Relaxed);
             *listed = Some(files);
@@ -291,7 +318,7 @@ impl Work<'_> {
 }
 
 /// Lists the increment that the log goes on with. Run by the log's writer when the one before is durable.
-fn list_increment(engine: &Engine) -> Result<(), String> {
+pub(super) fn list_increment(engine: &Engine) -> Result<(), String> {
     let mut listed = engine.aof.files.lock();
     let Some(before) = &*listed else { return Err("it was switched off".to_owned()) };
     let mut files = before.clone();
@@ -302,6 +329,7 @@ fn list_increment(engine: &Engine) -> Result<(), String> {
     files.store(&*engine.storage)?;
     let aof = &engine.aof;
     aof.former_bytes.fetch_add(aof.increment_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    backup::pin_increment(engine, before);
     *listed = Some(files);
     Ok(())
 }

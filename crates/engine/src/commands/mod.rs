@@ -2,6 +2,7 @@
 
 mod acl;
 mod archive;
+mod backup;
 mod client_commands;
 mod cluster;
 mod command;
@@ -54,6 +55,7 @@ pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS];
 pub const FAMILIES: &[&[EngineSpec]] = &[
     acl::COMMANDS,
     archive::COMMANDS,
+    backup::COMMANDS,
     client_commands::COMMANDS,
     cluster::COMMANDS,
     command::COMMANDS,

@@ -15,13 +15,14 @@ use crate::state::replication::{Former, History, Kept};
 /// Bytes of the log that are passed on at once.
 const PASSED_BYTES_MAX: usize = 256 << 10;
 
-/// Sets whether changes are logged: for the append-only file, for an archive, or for replicas. All shards
-/// must be locked. A primary whose changes were not logged until now begins another history: nobody knows
-/// what they were.
+/// Sets whether changes are logged: for the append-only file, for an archive, for a backup, or for replicas.
+/// All shards must be locked. A primary whose changes were not logged until now begins another history:
+/// nobody knows what they were.
 pub fn settle_logging(engine: &Engine) {
     let replication = &engine.replication;
     let logs = engine.aof.is_logging.load(Ordering::Relaxed)
         || engine.archive.log.is_on.load(Ordering::Relaxed)
+        || engine.backup.is_logging.load(Ordering::Relaxed)
         || replication.kept.lock().is_some();
     let logged = engine.keyspace.is_logged();
     if logs != logged && !replication.is_replica() {

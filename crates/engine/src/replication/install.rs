@@ -296,6 +296,7 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     replicas.iter().for_each(|replica| engine.end_session(&replica.session));
     // The base that is being written has other data.
     engine.aof.rewrite.void();
+    engine.backup.void();
 }
 
 /// Has the append-only file, if it is on, begin with the present data. No shard may be locked.

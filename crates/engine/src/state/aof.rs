@@ -205,8 +205,13 @@ impl Files {
 pub struct Rewrite {
     /// One is under way.
     pub running: AtomicBool,
-    /// The log's writer has not gone on to the increment of the last one yet, which may have failed since.
+    /// The log's writer has not gone on to the increment of the last one yet, which may have failed since, or
+    /// to the one after a backup's.
     pub is_switching: Arc<AtomicBool>,
+    /// The one under way has yet to tell the log's writer about its increment, which gets the next number.
+    pub takes_number: AtomicBool,
+    /// Held by who takes the next number.
+    numbering: Mutex<()>,
     /// How many threads are switching the log off. None begins meanwhile.
     pub switching_off: AtomicUsize,
     /// One is to follow what prevents it now.
@@ -232,6 +237,8 @@ impl Default for Rewrite {
         Rewrite {
             running: AtomicBool::new(false),
             is_switching: Arc::default(),
+            takes_number: AtomicBool::new(false),
+            numbering: Mutex::default(),
             switching_off: AtomicUsize::new(0),
             is_scheduled: AtomicBool::new(false),
             since_s: AtomicI64::new(0),
@@ -251,10 +258,27 @@ impl Rewrite {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Notes that the log's writer is to go on to another increment, until the result is dropped.
+    /// Has the rewrite that begins take the next number for its increment. False while the writer has yet to
+    /// go on to an increment: it would get the same.
+    pub fn take_number(&self) -> bool {
+        let _numbering = self.numbering.lock();
+        let is_free = !self.is_switching.load(Ordering::Acquire);
+        self.takes_number.store(is_free, Ordering::Release);
+        is_free
+    }
+
+    /// Notes that the log's writer is to go on to the increment of a rewrite, until the result is dropped.
     pub fn begin_switch(&self) -> Switch {
         self.is_switching.store(true, Ordering::Release);
+        self.takes_number.store(false, Ordering::Release);
         Switch(Arc::clone(&self.is_switching))
+    }
+
+    /// The same for an increment that no rewrite begins. `None` while another has the next number.
+    pub fn try_switch(&self) -> Option<Switch> {
+        let _numbering = self.numbering.lock();
+        let is_taken = self.is_switching.load(Ordering::Acquire) || self.takes_number.load(Ordering::Acquire);
+        (!is_taken).then(|| self.begin_switch())
     }
 
     /// Has one that is scheduled begin as soon as it can, however many have failed.

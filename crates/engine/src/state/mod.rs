@@ -3,6 +3,7 @@
 
 pub mod aof;
 pub mod archive;
+pub mod backup;
 pub mod failover;
 pub mod loading;
 pub mod persistence;

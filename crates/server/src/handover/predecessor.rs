@@ -295,6 +295,7 @@ impl<'a> Predecessor<'a> {
         self.network.post_all(|| Message::Release);
         let _others_follow_later = freeze.await_emptied(workers, RELEASE_MAX);
         steps.note("release");
+        aof::backup::leave(self.engine);
         *has_closed_log = true;
         aof::finish(self.engine);
         if self.log_end() != end {
@@ -378,6 +379,9 @@ impl<'a> Predecessor<'a> {
             && let Err(reason) = aof::files::open_at_start(self.engine)
         {
             warning!("The append-only file can not be written on: {reason}");
+        }
+        if has_closed_log {
+            aof::backup::adopt(self.engine);
         }
         role::start_link(self.engine);
         self.network.listen(freeze.take_listeners());

@@ -228,6 +228,7 @@ impl Successor {
         if self.config.appendonly {
             aof::files::open_at_start(engine)?;
         }
+        aof::backup::adopt(engine);
         Ok(())
     }
 

@@ -67,6 +67,7 @@ pub(super) fn restart(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, g
     notice!("The server starts anew in {delay_ms} ms");
     simulation::sleep(Duration::from_millis(delay_ms.unsigned_abs()));
     if gracefully {
+        crate::aof::backup::end(engine);
         crate::aof::finish(engine);
     }
     let mut words = std::env::args_os();
