@@ -131,6 +131,66 @@ public final class ServerCommands {
     }
 
     /**
+     * Ends a backup that is not sealed, and removes its files.
+     *
+     * <p>{@code BACKUP ABORT}.
+     * Complexity: O(1).
+     */
+    public static Command<Boolean> backupAbort() {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"BACKUP", "ABORT"});
+    }
+
+    /**
+     * Removes the files of a backup that is sealed or has failed.
+     *
+     * <p>{@code BACKUP CLEANUP}.
+     * Complexity: O(1).
+     */
+    public static Command<Boolean> backupCleanup() {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"BACKUP", "CLEANUP"});
+    }
+
+    /**
+     * Lists the files of the backup that do not change any more.
+     *
+     * <p>{@code BACKUP LIST}.
+     * Complexity: O(1).
+     */
+    public static Command<List<String>> backupList() {
+        return Words.of(ReplyTypes.STRINGS, new Object[] {"BACKUP", "LIST"});
+    }
+
+    /**
+     * Completes the backup with the data of this moment.
+     *
+     * <p>{@code BACKUP SEAL}.
+     * Complexity: O(1).
+     */
+    public static Command<Boolean> backupSeal() {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"BACKUP", "SEAL"});
+    }
+
+    /**
+     * Begins a backup of the running server.
+     *
+     * <p>{@code BACKUP START}.
+     * Complexity: O(1), the work is done in the background.
+     */
+    public static Command<Boolean> backupStart() {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"BACKUP", "START"});
+    }
+
+    /**
+     * Tells how far the backup is.
+     *
+     * <p>{@code BACKUP STATUS}.
+     * Complexity: O(1).
+     */
+    public static Command<Map<String, String>> backupStatus() {
+        return Words.of(ReplyTypes.STRING_MAP, new Object[] {"BACKUP", "STATUS"});
+    }
+
+    /**
      * Replaces the append-only file by a short one with the same outcome, in the background.
      *
      * <p>{@code BGREWRITEAOF}.
