@@ -11,8 +11,8 @@ pub type Unread = ((usize, KeyHash), Cold);
 
 impl Access<'_> {
     /// Sees to it that the value of a key's entry is in memory. False if it has been noted to be read before
-    /// the command is run again ([`super::Collected::leaves_unread`]): the command may go on to find more of them,
-    /// must change nothing, and then ends by [`Access::leave_if_unread`].
+    /// the command is run again ([`super::Collected::leaves_unread`]): the command may go on to find more of
+    /// them, must change nothing, and then ends by [`Access::leave_if_unread`].
     pub fn bring(&self, key: &[u8], entry: &Entry) -> Outcome<bool> {
         if self.collected.leaves_unread
             && let Some(cold) = entry.cold_only()
