@@ -90,8 +90,9 @@ def test_by_the_server_and_back_to_a_second(service, bucket, start_server, tmp_p
     bucket.do("verify")
 
 
-def test_faults_that_pass_change_nothing(service, bucket, subject, tmp_path):
+def test_faults_that_pass_change_nothing(service, subject, tmp_path):
     random = generator("bucket faults")
+    bucket = made_in(service)
     store(subject, numbered(random, range(2000)))
     faults, told = [503, 500, "cut", "lose the answer"], []
 

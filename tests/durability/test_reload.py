@@ -122,6 +122,17 @@ def test_functions_are_reloaded_like_keys():
             assert connection("FCALL", "f_two", 0).is_error
 
 
+def test_a_set_of_numbers_that_was_packed_stays_packed():
+    for kind in ("oracle", "subject"):
+        with Server(kind) as server, server.connect() as connection:
+            connection.call("SADD", "set", 1, 2, "word")
+            connection.call("SREM", "set", "word")
+            connection.call("RESTORE", "restored", 0, connection.call("DUMP", "set"))
+            connection.call("DEBUG", "RELOAD")
+            encodings = [connection.call("OBJECT", "ENCODING", key) for key in ("set", "restored")]
+            assert encodings == [b"listpack"] * 2, kind
+
+
 def test_watched_keys_count_as_changed():
     """A reload removes and restores them, as in redis-server."""
     for kind in ("oracle", "subject"):

@@ -55,8 +55,6 @@ def fill(connection, field_expiry=True):
         connection.call(
             "ZADD", f"zset:{size}", *[w for i, element in enumerate(elements) for w in (i / 3, element)]
         )
-    connection.call("SADD", "set:of numbers", 1, 2, "word")
-    connection.call("SREM", "set:of numbers", "word")
     connection.call("SADD", "intset:wide", 1, 2**40, -(2**62))
     connection.call("SADD", "intset:middle", 1, 70000)
     connection.call(
