@@ -11,25 +11,10 @@ from support.servers import subject_is_oracle
 from support.state import all_keys, databases
 from support.waiting import eventually
 
+from .test_tier import location
+
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
 LIMIT_BYTES = 32 << 20
-
-
-@pytest.fixture
-def tiered(start_server, tmp_path):
-    """Starts servers with a folder for values."""
-
-    def start(**options):
-        folder = tmp_path / "tier"
-        folder.mkdir(exist_ok=True)
-        options = {"maxmemory": str(LIMIT_BYTES), "tier-dir": str(folder), "save": ""} | options
-        return start_server(options=options, workers=2)
-
-    return start
-
-
-def location(connection, key):
-    return connection.call("MANTISSA.LOCATION", key).decode()
 
 
 def wait_for_disk(connection, keys):

@@ -28,19 +28,6 @@ def fill(connection, numbers, check=True):
     return refused
 
 
-@pytest.fixture
-def tiered(start_server, tmp_path):
-    """Starts servers with little memory and a folder for values."""
-
-    def start(**options):
-        folder = tmp_path / "tier"
-        folder.mkdir(exist_ok=True)
-        options = {"maxmemory": str(LIMIT_BYTES), "tier-dir": str(folder), "save": ""} | options
-        return start_server(options=options, workers=2)
-
-    return start
-
-
 def comes_down(connection, part):
     """Memory is back at its limit, or this part of it, once the disk has taken what waits for it."""
     eventually(lambda: used(connection) < LIMIT_BYTES * part, lambda: f"{used(connection)} bytes in use")

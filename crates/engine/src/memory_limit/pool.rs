@@ -21,6 +21,13 @@ pub struct Candidate {
     pub database: usize,
 }
 
+impl Candidate {
+    /// Whether both are the same key.
+    pub fn is_same_key(&self, other: &Candidate) -> bool {
+        self.hash == other.hash && self.database == other.database
+    }
+}
+
 /// The best candidates for eviction that have been seen.
 #[derive(Default)]
 pub struct Pool {
@@ -38,9 +45,7 @@ impl Pool {
 
     /// Adds a candidate if it is among the best.
     pub fn offer(&mut self, candidate: Candidate) {
-        let is_same =
-            |other: &Candidate| other.hash == candidate.hash && other.database == candidate.database;
-        if let Some(at) = self.candidates.iter().position(is_same) {
+        if let Some(at) = self.candidates.iter().position(|other| other.is_same_key(&candidate)) {
             self.candidates.remove(at);
         }
         if !self.would_keep(candidate.rank) {

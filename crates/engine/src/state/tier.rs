@@ -120,12 +120,11 @@ impl LargeValues {
     /// Leaves a value to that thread. [`Refusal::Behind`] if it waits already, or if too many do.
     pub fn offer(&self, candidate: Candidate) -> Result<(), Refusal> {
         let mut queue = self.queue.lock();
-        let is_same =
-            |other: &Candidate| other.hash == candidate.hash && other.database == candidate.database;
         if queue.fruitless_since.is_some_and(|since| clock::since(since) < FRUITLESS_REST) {
             return Err(Refusal::Full);
         }
-        if queue.waiting.len() >= LARGE_WAITING_MAX || queue.waiting.iter().any(is_same) {
+        let waits = queue.waiting.iter().any(|other| other.is_same_key(&candidate));
+        if waits || queue.waiting.len() >= LARGE_WAITING_MAX {
             return Err(Refusal::Behind);
         }
         queue.waiting.push_back(candidate);
