@@ -223,7 +223,7 @@ impl ScriptCall<'_> {
     /// The shards to lock before the run.
     fn shards(&self, context: &Context, wide: bool) -> ShardSet {
         let keyspace = &context.engine.keyspace;
-        if wide || self.key_count == 0 || !self.key_usage.has_only_declared() {
+        if wide || !self.key_usage.has_only_declared() {
             return keyspace.all_shards();
         }
         let mut shards = ShardSet::EMPTY;

@@ -4,8 +4,7 @@
 //! before it has ended. Which shards it takes before it begins:
 //!
 //! - inside MULTI, those of the transaction, which are all;
-//! - all, if it declares no keys, if it has never run, or if an earlier run touched a key that it had not
-//!   declared;
+//! - all, if it has never run, or if an earlier run touched a key that it had not declared;
 //! - else those of the declared keys.
 //!
 //! Only in the last case can a key lie in another shard. If nothing has been written yet, the run is

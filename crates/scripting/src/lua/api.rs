@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use mantissa_lua::{Fault, Stack};
 use mantissa_protocol::Protocol;
 use mlua::{Lua, Table, Value};
 use sha1::{Digest as _, Sha1};
@@ -49,7 +50,7 @@ pub fn common_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
     fields.set("status_reply", native::function(lua, status_reply)?)?;
     fields.set("setresp", native::function(lua, set_protocol)?)?;
     fields.set("set_repl", native::function(lua, set_destinations)?)?;
-    fields.set("acl_check_cmd", native::function(lua, check_command)?)?;
+    fields.set("acl_check_cmd", mantissa_lua::function(lua, budget::MEMORY_BYTES_MAX, check_command)?)?;
     Ok(fields)
 }
 
@@ -87,12 +88,12 @@ fn write_log(lua: &Lua, args: &Arguments) -> Native<()> {
     let Some((_, level)) = usize::try_from(level).ok().and_then(|level| LEVELS.get(level)) else {
         return reply_problem("ERR Invalid log level.");
     };
-    let mut line = Output::new(lua);
+    let mut line = Output::default();
     for text in args.iter().skip(1).filter_map(native::text_of) {
         if line.len() > 0 {
-            line.push(b' ')?;
+            line.push(lua, b' ')?;
         }
-        line.extend(text.as_ref())?;
+        line.extend(lua, text.as_ref())?;
     }
     host::ask(|host| host.log(*level, line.as_bytes()));
     Ok(())
@@ -162,16 +163,17 @@ fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
     Ok(())
 }
 
-fn check_command(_lua: &Lua, args: &Arguments) -> Native<bool> {
+fn check_command(stack: &mut Stack<'_>) -> Result<usize, Fault> {
     let mut command = Command::default();
-    if let Err(text) = command.fill(args.iter()) {
-        return reply_problem(text);
+    if let Err(text) = command.fill_from(stack) {
+        return native::raise_reply(stack, text.as_bytes(), false);
     }
-    match host::ask(|host| host.may_run(command.args())) {
-        None => reply_problem("ERR redis.acl_check_cmd can only be called inside a script invocation"),
-        Some(None) => reply_problem("ERR Invalid command passed to redis.acl_check_cmd()"),
-        Some(Some(may_run)) => Ok(may_run),
-    }
+    let text = match host::ask(|host| host.may_run(command.args())) {
+        None => "ERR redis.acl_check_cmd can only be called inside a script invocation",
+        Some(None) => "ERR Invalid command passed to redis.acl_check_cmd()",
+        Some(Some(may_run)) => return stack.push_boolean(may_run).map(|()| 1),
+    };
+    native::raise_reply(stack, text.as_bytes(), false)
 }
 
 /// The generator of `math.random`, that of drand48: a seed gives the same numbers as in redis-server.

@@ -18,11 +18,12 @@
 
 use std::cell::Cell;
 
+use mantissa_lua::{Fault, Stack};
 use mlua::prelude::{LuaGcIncParams, LuaGcMode};
 use mlua::{HookTriggers, Lua, VmState};
 
 use super::host;
-use super::native::Native;
+use super::native::{self, Native};
 use crate::host::TICK_PAUSE_MAX;
 
 /// Most bytes that scripts of a worker may hold at a time.
@@ -32,6 +33,8 @@ pub const MEMORY_BYTES_MAX: usize = 512 << 20;
 const WORK: usize = 128 << 10;
 /// Bytes by which a text may grow without charge.
 const FEW_BYTES: usize = 32;
+/// Capacity in bytes that a text begins with.
+const FIRST_BYTES: usize = 512;
 /// Length in bytes from which a new text may shorten the interval.
 const LONG_BYTES: usize = 16 << 10;
 /// Units of work of a switch to another coroutine.
@@ -79,6 +82,18 @@ pub fn charge(units: usize) -> mlua::Result<()> {
             Ok(())
         }
         None => tick(),
+    }
+}
+
+/// [`charge`] for a function that reads and pushes values itself.
+#[inline]
+pub fn charge_on(stack: &mut Stack<'_>, units: usize) -> Result<(), Fault> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None => tick().or_else(|error| native::raise_lua(stack, &error)),
     }
 }
 
@@ -143,22 +158,65 @@ pub fn switched(lua: &Lua, (): ()) -> mlua::Result<()> {
 }
 
 /// The error for a lack of memory, with Lua's text.
-fn no_memory() -> mlua::Error {
+pub fn no_memory() -> mlua::Error {
     mlua::Error::MemoryError("not enough memory".to_owned())
+}
+
+/// The memory of a machine.
+pub trait Memory {
+    /// Bytes in use.
+    fn used(&self) -> usize;
+    /// Collects garbage.
+    fn collect(&self) -> Native<()>;
+    /// Sets the interval for the coroutine that runs.
+    fn set_interval(&self, interval: u32) -> Native<()>;
+}
+
+impl Memory for Lua {
+    fn used(&self) -> usize {
+        self.used_memory()
+    }
+
+    fn collect(&self) -> Native<()> {
+        Ok(self.gc_collect()?)
+    }
+
+    fn set_interval(&self, interval: u32) -> Native<()> {
+        Ok(set_interval(self, interval)?)
+    }
+}
+
+impl Memory for Stack<'_> {
+    fn used(&self) -> usize {
+        Stack::used(self)
+    }
+
+    fn collect(&self) -> Native<()> {
+        Stack::collect(self);
+        Ok(())
+    }
+
+    fn set_interval(&self, interval: u32) -> Native<()> {
+        INTERVAL.set(interval);
+        self.set_hook_interval(interval);
+        Ok(())
+    }
 }
 
 /// Charges for a text of `len` bytes that a native function is about to make. Fails if the memory limit
 /// has no memory for two of them: the text is copied once.
-pub fn admit(lua: &Lua, len: usize) -> mlua::Result<()> {
+pub fn admit(memory: &impl Memory, len: usize) -> Native<()> {
     charge(len)?;
-    let fits = || lua.used_memory().saturating_add(len.saturating_mul(2)) <= MEMORY_BYTES_MAX;
+    let fits = || memory.used().saturating_add(len.saturating_mul(2)) <= MEMORY_BYTES_MAX;
     if !fits() {
-        lua.gc_collect()?;
+        memory.collect()?;
         if !fits() {
-            return Err(no_memory());
+            return Err(no_memory().into());
         }
     }
-    if len < LONG_BYTES { Ok(()) } else { shorten(lua, interval_of(lua.used_memory() + len)) }
+    let interval = interval_of(memory.used() + len);
+    // Longer ones are ignored, because setting one restarts the count of instructions.
+    if len < LONG_BYTES || interval >= INTERVAL.get() { Ok(()) } else { memory.set_interval(interval) }
 }
 
 /// Lifts the memory limit until it is dropped.
@@ -185,23 +243,18 @@ pub fn with_memory<R>(lua: &Lua, bytes: usize, work: impl FnOnce() -> R) -> R {
 }
 
 /// Charges for units of work on a reply of now `len` bytes. Fails if the reply is too long.
-pub fn admit_reply(units: usize, len: usize) -> mlua::Result<()> {
-    charge(units)?;
-    if len > MEMORY_BYTES_MAX { Err(no_memory()) } else { Ok(()) }
+pub fn admit_reply_on(stack: &mut Stack<'_>, units: usize, len: usize) -> Result<(), Fault> {
+    charge_on(stack, units)?;
+    if len > MEMORY_BYTES_MAX { Err(Fault::Memory) } else { Ok(()) }
 }
 
 /// A text that a native function makes. Its bytes are charged before they are allocated.
-pub struct Output<'l> {
-    lua: &'l Lua,
+#[derive(Default)]
+pub struct Output {
     bytes: Vec<u8>,
 }
 
-impl<'l> Output<'l> {
-    /// An empty text.
-    pub fn new(lua: &'l Lua) -> Self {
-        Output { lua, bytes: Vec::new() }
-    }
-
+impl Output {
     /// The length so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -209,12 +262,12 @@ impl<'l> Output<'l> {
 
     /// Appends bytes. Few bytes are not charged; a caller that appends them in a loop charges for its steps.
     #[inline]
-    pub fn extend(&mut self, bytes: &[u8]) -> Native<()> {
+    pub fn extend(&mut self, memory: &impl Memory, bytes: &[u8]) -> Native<()> {
         if bytes.len() > FEW_BYTES {
             charge(bytes.len())?;
         }
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
-            self.grow(bytes.len())?;
+            self.grow(memory, bytes.len())?;
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -222,26 +275,26 @@ impl<'l> Output<'l> {
 
     /// Appends a byte.
     #[inline]
-    pub fn push(&mut self, byte: u8) -> Native<()> {
+    pub fn push(&mut self, memory: &impl Memory, byte: u8) -> Native<()> {
         if self.bytes.capacity() == self.bytes.len() {
-            self.grow(1)?;
+            self.grow(memory, 1)?;
         }
         self.bytes.push(byte);
         Ok(())
     }
 
     /// Appends zeros.
-    pub fn pad(&mut self, count: usize) -> Native<()> {
-        self.grow(count)?;
+    pub fn pad(&mut self, memory: &impl Memory, count: usize) -> Native<()> {
+        self.grow(memory, count)?;
         self.bytes.resize(self.bytes.len() + count, 0);
         Ok(())
     }
 
     #[cold]
-    fn grow(&mut self, more: usize) -> Native<()> {
+    fn grow(&mut self, memory: &impl Memory, more: usize) -> Native<()> {
         let len = self.bytes.len().saturating_add(more);
-        admit(self.lua, len)?;
-        let doubled = (self.bytes.capacity() * 2).min(MEMORY_BYTES_MAX / 2).max(len).max(64);
+        admit(memory, len)?;
+        let doubled = (self.bytes.capacity() * 2).min(MEMORY_BYTES_MAX / 2).max(len).max(FIRST_BYTES);
         self.bytes.reserve_exact(doubled - self.bytes.len());
         Ok(())
     }
@@ -252,8 +305,7 @@ impl<'l> Output<'l> {
     }
 
     /// The text as a value.
-    pub fn into_value(self) -> Native<mlua::Value> {
-        let Output { lua, bytes } = self;
-        with_memory(lua, bytes.len(), || Ok(mlua::Value::String(lua.create_string(bytes)?)))
+    pub fn into_value(self, lua: &Lua) -> Native<mlua::Value> {
+        with_memory(lua, self.bytes.len(), || Ok(mlua::Value::String(lua.create_string(self.bytes)?)))
     }
 }

@@ -1,8 +1,8 @@
 //! Converts replies to values of Lua and back, by Redis's rules.
 
+use mantissa_lua::{Fault, Item, Kept, Program, Stack};
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Protocol, Reply};
-use mlua::{Lua, Table, Value};
 
 use super::budget;
 
@@ -11,21 +11,61 @@ const NESTING_MAX: usize = 1000;
 /// Units of work for a value, besides its bytes.
 const VALUE_WORK: usize = 32;
 
-/// Bytes of Lua's memory for a byte of a reply, at most. An empty map of four bytes takes two tables.
-const MEMORY_PER_BYTE: usize = 100;
+/// The names of fields that say what a table is as a reply.
+pub struct Names {
+    /// The global of a script's keys.
+    pub keys: Kept,
+    /// That of its arguments.
+    pub arguments: Kept,
+    /// The text of an error.
+    pub err: Kept,
+    /// The source of the function that raised it.
+    pub source: Kept,
+    /// The line there.
+    pub line: Kept,
+    /// The engine's statistics count it already.
+    pub is_counted: Kept,
+    ok: Kept,
+    double: Kept,
+    map: Kept,
+    set: Kept,
+    big_number: Kept,
+    verbatim: Kept,
+    format: Kept,
+    string: Kept,
+}
+
+impl Names {
+    /// Keeps the names in a machine.
+    pub fn new(program: &Program) -> mlua::Result<Names> {
+        Ok(Names {
+            keys: program.keep("KEYS")?,
+            arguments: program.keep("ARGV")?,
+            err: program.keep("err")?,
+            source: program.keep("source")?,
+            line: program.keep("line")?,
+            is_counted: program.keep("ignore_error_stats_update")?,
+            ok: program.keep("ok")?,
+            double: program.keep("double")?,
+            map: program.keep("map")?,
+            set: program.keep("set")?,
+            big_number: program.keep("big_number")?,
+            verbatim: program.keep("verbatim_string")?,
+            format: program.keep("format")?,
+            string: program.keep("string")?,
+        })
+    }
+}
 
 /// Reads a reply.
 struct Reader<'a> {
-    lua: &'a Lua,
     bytes: &'a [u8],
     at: usize,
 }
 
-/// Makes a Lua value of the first reply in `bytes`, which this server has written.
-pub fn to_lua(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
-    budget::with_memory(lua, bytes.len().saturating_mul(MEMORY_PER_BYTE), || {
-        Reader { lua, bytes, at: 0 }.value()
-    })
+/// Pushes the value of the first reply in `bytes`, which this server has written.
+pub fn push_reply(stack: &mut Stack<'_>, bytes: &[u8]) -> Result<(), Fault> {
+    Reader { bytes, at: 0 }.push(stack)
 }
 
 impl<'a> Reader<'a> {
@@ -42,124 +82,256 @@ impl<'a> Reader<'a> {
         text
     }
 
-    fn value(&mut self) -> mlua::Result<Value> {
-        let lua = self.lua;
+    /// Pushes one value.
+    fn push(&mut self, stack: &mut Stack<'_>) -> Result<(), Fault> {
         let line = self.line();
-        budget::charge(VALUE_WORK)?;
-        let Some((kind, text)) = line.split_first() else { return Ok(Value::Nil) };
+        budget::charge_on(stack, VALUE_WORK)?;
+        let Some((kind, text)) = line.split_first() else { return stack.push_nil() };
         let count = || parse_i64(text).and_then(|count| usize::try_from(count).ok());
-        Ok(match kind {
-            b'+' => field(lua, "ok", lua.create_string(text)?)?,
-            b'-' => field(lua, "err", lua.create_string(text)?)?,
-            b':' => Value::Number(parse_i64(text).unwrap_or(0) as f64),
+        match kind {
+            b'+' => push_field_of_text(stack, "ok", text),
+            b'-' => push_field_of_text(stack, "err", text),
+            b':' => stack.push_number(parse_i64(text).unwrap_or(0) as f64),
             b'$' => match count() {
                 Some(len) => {
-                    budget::charge(len)?;
-                    Value::String(lua.create_string(self.take(len))?)
+                    budget::charge_on(stack, len)?;
+                    stack.push_text(self.take(len))
                 }
-                None => Value::Boolean(false),
+                None => stack.push_boolean(false),
             },
             b'*' | b'>' => match count() {
-                Some(count) => self.array(count)?,
-                None => Value::Boolean(false),
+                Some(count) => self.push_array(stack, count),
+                None => stack.push_boolean(false),
             },
-            b'%' => {
-                let table = lua.create_table()?;
-                for _ in 0..count().unwrap_or(0) {
-                    let key = self.value()?;
-                    let value = self.value()?;
-                    if !key.is_nil() {
-                        table.raw_set(key, value)?;
-                    }
-                }
-                field(lua, "map", table)?
-            }
-            b'~' => {
-                let table = lua.create_table()?;
-                for _ in 0..count().unwrap_or(0) {
-                    let member = self.value()?;
-                    if !member.is_nil() {
-                        table.raw_set(member, true)?;
-                    }
-                }
-                field(lua, "set", table)?
-            }
+            b'%' => self.push_pairs(stack, "map", count().unwrap_or(0), true),
+            b'~' => self.push_pairs(stack, "set", count().unwrap_or(0), false),
             b',' => {
                 let number = mantissa_protocol::parse_double(text).unwrap_or(f64::NAN);
-                field(lua, "double", number)?
+                stack.push_table(0, 1)?;
+                stack.push_text(b"double")?;
+                stack.push_number(number)?;
+                stack.set()
             }
-            b'#' => Value::Boolean(text == b"t"),
-            b'(' => field(lua, "big_number", lua.create_string(text)?)?,
+            b'#' => stack.push_boolean(text == b"t"),
+            b'(' => push_field_of_text(stack, "big_number", text),
             b'=' => {
                 let text = self.take(count().unwrap_or(0));
-                let table = lua.create_table()?;
-                table.raw_set("format", lua.create_string(text.get(..3).unwrap_or_default())?)?;
-                table.raw_set("string", lua.create_string(text.get(4..).unwrap_or_default())?)?;
-                field(lua, "verbatim_string", table)?
+                stack.push_table(0, 1)?;
+                stack.push_text(b"verbatim_string")?;
+                stack.push_table(0, 2)?;
+                stack.push_text(b"format")?;
+                stack.push_text(text.get(..3).unwrap_or_default())?;
+                stack.set()?;
+                stack.push_text(b"string")?;
+                stack.push_text(text.get(4..).unwrap_or_default())?;
+                stack.set()?;
+                stack.set()
             }
             b'|' => {
                 for _ in 0..count().unwrap_or(0) * 2 {
-                    self.value()?;
+                    self.push(stack)?;
+                    stack.pop(1);
                 }
-                self.value()?
+                self.push(stack)
             }
-            _ => Value::Nil,
-        })
+            _ => stack.push_nil(),
+        }
     }
 
-    fn array(&mut self, count: usize) -> mlua::Result<Value> {
-        let table = self.lua.create_table_with_capacity(count, 0)?;
+    fn push_array(&mut self, stack: &mut Stack<'_>, count: usize) -> Result<(), Fault> {
+        stack.push_table(count, 0)?;
         for index in 1..=count {
-            let element = self.value()?;
-            table.raw_set(index, element)?;
+            self.push(stack)?;
+            stack.set_element(index)?;
         }
-        Ok(Value::Table(table))
+        Ok(())
     }
-}
 
-fn field(lua: &Lua, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set(name, value)?;
-    Ok(Value::Table(table))
-}
-
-/// Writes what a script has returned. `protocol` is the one that the script has chosen; booleans depend on
-/// it.
-pub fn write_reply(reply: &mut Reply, value: &Value, protocol: Protocol) -> mlua::Result<()> {
-    write_nested(reply, value, protocol, 0)
-}
-
-fn write_nested(reply: &mut Reply, value: &Value, protocol: Protocol, depth: usize) -> mlua::Result<()> {
-    if depth >= NESTING_MAX {
-        reply.error("ERR reached lua stack limit");
-        return Ok(());
-    }
-    budget::admit_reply(VALUE_WORK, reply.len())?;
-    match value {
-        Value::String(text) => {
-            let text = text.as_bytes();
-            budget::admit_reply(text.len(), reply.len() + text.len())?;
-            reply.bulk(&text);
+    /// Pushes a table with one field, a table of so many pairs, or of members and `true`.
+    fn push_pairs(
+        &mut self,
+        stack: &mut Stack<'_>,
+        name: &str,
+        count: usize,
+        has_values: bool,
+    ) -> Result<(), Fault> {
+        stack.push_table(0, 1)?;
+        stack.push_text(name.as_bytes())?;
+        // As Redis makes it: the order in which `pairs` visits depends on how a table has grown.
+        stack.push_table(0, 0)?;
+        for _ in 0..count {
+            self.push(stack)?;
+            if has_values {
+                self.push(stack)?
+            } else {
+                stack.push_boolean(true)?
+            }
+            stack.set()?;
         }
-        Value::Integer(number) => reply.integer(truncate(*number as f64)),
-        Value::Number(number) => reply.integer(truncate(*number)),
-        Value::Boolean(value) => match (protocol, *value) {
-            (Protocol::Resp3, value) => reply.boolean(value),
-            (Protocol::Resp2, true) => reply.integer(1),
-            (Protocol::Resp2, false) => reply.null(),
-        },
-        Value::Table(table) => write_table(reply, table, protocol, depth)?,
-        _ => reply.null(),
+        stack.set()
     }
-    Ok(())
 }
 
-/// The doubles whose integer part fits 64 bits.
-pub const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+/// Pushes a table with one field.
+fn push_field_of_text(stack: &mut Stack<'_>, name: &str, text: &[u8]) -> Result<(), Fault> {
+    stack.push_table(0, 1)?;
+    stack.push_text(name.as_bytes())?;
+    stack.push_text(text)?;
+    stack.set()
+}
 
-/// A number as C converts it: without its fraction, or the least integer if it is out of range.
-pub fn truncate(number: f64) -> i64 {
-    if INTEGERS.contains(&number) { number as i64 } else { i64::MIN }
+/// The text of the last value, a string or a number.
+pub fn last_text(stack: &Stack<'_>) -> Option<Vec<u8>> {
+    match stack.item(-1) {
+        Item::Text(text) => Some(text.to_vec()),
+        Item::Number(number) => Some(format_general(number, 14).into_bytes()),
+        _ => None,
+    }
+}
+
+/// Writes the last value, which a script has returned, and leaves it there. `protocol` is the one that the
+/// script has chosen; booleans depend on it. Fails with what is then the last value.
+pub fn write_reply(
+    reply: &mut Reply,
+    stack: &mut Stack<'_>,
+    names: &Names,
+    protocol: Protocol,
+) -> Result<(), Fault> {
+    Writer { reply, names, protocol }.write(stack, 0)
+}
+
+/// Writes values as a reply.
+struct Writer<'a> {
+    reply: &'a mut Reply,
+    names: &'a Names,
+    protocol: Protocol,
+}
+
+impl Writer<'_> {
+    /// Writes the last value.
+    fn write(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+        let reply = &mut *self.reply;
+        if depth >= NESTING_MAX {
+            reply.error("ERR reached lua stack limit");
+            return Ok(());
+        }
+        budget::admit_reply_on(stack, VALUE_WORK, reply.len())?;
+        match stack.item(-1) {
+            Item::Text(text) => {
+                let len = text.len();
+                budget::admit_reply_on(stack, len, reply.len() + len)?;
+                if let Item::Text(text) = stack.item(-1) {
+                    reply.bulk(text);
+                }
+            }
+            Item::Number(number) => reply.integer(truncate(number)),
+            Item::Boolean(value) => match (self.protocol, value) {
+                (Protocol::Resp3, value) => reply.boolean(value),
+                (Protocol::Resp2, true) => reply.integer(1),
+                (Protocol::Resp2, false) => reply.null(),
+            },
+            Item::Table => return self.write_table(stack, depth),
+            _ => reply.null(),
+        }
+        Ok(())
+    }
+
+    /// Writes a table. A few fields make it something else than an array; the first of them in this order
+    /// counts.
+    fn write_table(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+        let (names, kept) = (self.names, stack.len());
+        let fields = [&names.err, &names.ok, &names.double, &names.map, &names.set, &names.big_number];
+        for (index, name) in fields.into_iter().chain([&names.verbatim]).enumerate() {
+            stack.push_field(-1, name)?;
+            let is_written = match (index, stack.item(-1)) {
+                (_, Item::Nil) => false,
+                (0, Item::Text(text)) => {
+                    self.reply.error_bytes(without_line_ends(text));
+                    true
+                }
+                (1, Item::Text(text)) => {
+                    let line = [b"+", &without_breaks(text)[..], b"\r\n"].concat();
+                    self.reply.raw(&line);
+                    true
+                }
+                (2, Item::Number(number)) => {
+                    self.reply.double(number);
+                    true
+                }
+                (3, Item::Table) => self.write_pairs(stack, depth, true).map(|()| true)?,
+                (4, Item::Table) => self.write_pairs(stack, depth, false).map(|()| true)?,
+                (5, Item::Text(text)) => {
+                    self.reply.big_number(&without_breaks(text));
+                    true
+                }
+                (6, Item::Table) => self.write_verbatim(stack)?,
+                _ => false,
+            };
+            stack.pop(stack.len() - kept);
+            if is_written {
+                return Ok(());
+            }
+        }
+        self.write_array(stack, depth)
+    }
+
+    /// Writes the last value, a table, as a map, or its keys as a set.
+    fn write_pairs(&mut self, stack: &mut Stack<'_>, depth: usize, is_map: bool) -> Result<(), Fault> {
+        let deferred = self.reply.defer();
+        let mut count = 0;
+        stack.each(-1, |stack| {
+            stack.push_copy(-2)?;
+            self.write(stack, depth + 1)?;
+            stack.pop(1);
+            if is_map {
+                self.write(stack, depth + 1)?;
+            }
+            count += 1;
+            Ok::<_, Fault>(true)
+        })?;
+        if is_map {
+            self.reply.finish_map(deferred, count)
+        } else {
+            self.reply.finish_set(deferred, count)
+        }
+        Ok(())
+    }
+
+    /// Writes the last value as a verbatim string, if it has its fields.
+    fn write_verbatim(&mut self, stack: &mut Stack<'_>) -> Result<bool, Fault> {
+        stack.push_field(-1, &self.names.format)?;
+        stack.push_field(-2, &self.names.string)?;
+        let (Item::Text(format), Item::Text(text)) = (stack.item(-2), stack.item(-1)) else {
+            return Ok(false);
+        };
+        let mut letters = [b' '; 3];
+        letters.iter_mut().zip(format).for_each(|(letter, byte)| *letter = *byte);
+        let letters = String::from_utf8_lossy(&letters);
+        self.reply.verbatim(if letters.len() == 3 { &letters } else { "txt" }, text);
+        Ok(true)
+    }
+
+    fn write_array(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+        let deferred = self.reply.defer();
+        let mut count = 0;
+        loop {
+            stack.push_element(-1, count + 1)?;
+            if stack.item(-1) == Item::Nil {
+                stack.pop(1);
+                break;
+            }
+            self.write(stack, depth + 1)?;
+            stack.pop(1);
+            count += 1;
+        }
+        self.reply.finish_array(deferred, count);
+        Ok(())
+    }
+}
+
+/// A text with a space for each byte of a line end.
+fn without_breaks(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }).collect()
 }
 
 /// A text without the line ends behind it.
@@ -168,100 +340,12 @@ fn without_line_ends(text: &[u8]) -> &[u8] {
     &text[..len]
 }
 
-/// Writes a table. A few fields make it something else than an array; the first of them in this order
-/// counts.
-fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
-    if let Value::String(text) = table.raw_get("err")? {
-        reply.error_bytes(without_line_ends(&text.as_bytes()));
-        return Ok(());
-    }
-    if let Value::String(text) = table.raw_get("ok")? {
-        let mut line = vec![b'+'];
-        let plain = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
-        line.extend(text.as_bytes().iter().map(plain));
-        line.extend_from_slice(b"\r\n");
-        reply.raw(&line);
-        return Ok(());
-    }
-    match table.raw_get("double")? {
-        Value::Integer(number) => {
-            reply.double(number as f64);
-            return Ok(());
-        }
-        Value::Number(number) => {
-            reply.double(number);
-            return Ok(());
-        }
-        _ => {}
-    }
-    if let Value::Table(map) = table.raw_get("map")? {
-        let deferred = reply.defer();
-        let mut count = 0;
-        for pair in map.pairs::<Value, Value>() {
-            let (key, value) = pair?;
-            write_nested(reply, &key, protocol, depth + 1)?;
-            write_nested(reply, &value, protocol, depth + 1)?;
-            count += 1;
-        }
-        reply.finish_map(deferred, count);
-        return Ok(());
-    }
-    if let Value::Table(set) = table.raw_get("set")? {
-        let deferred = reply.defer();
-        let mut count = 0;
-        for pair in set.pairs::<Value, Value>() {
-            write_nested(reply, &pair?.0, protocol, depth + 1)?;
-            count += 1;
-        }
-        reply.finish_set(deferred, count);
-        return Ok(());
-    }
-    if let Value::String(digits) = table.raw_get("big_number")? {
-        let digits: Vec<u8> = digits
-            .as_bytes()
-            .iter()
-            .map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte })
-            .collect();
-        reply.big_number(&digits);
-        return Ok(());
-    }
-    if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
-        && let Value::String(text) = verbatim.raw_get("string")?
-        && let Value::String(format) = verbatim.raw_get("format")?
-    {
-        let mut letters = [b' '; 3];
-        letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, byte)| *letter = *byte);
-        let letters = String::from_utf8_lossy(&letters);
-        reply.verbatim(if letters.len() == 3 { &letters } else { "txt" }, &text.as_bytes());
-        return Ok(());
-    }
-    write_array(reply, table, protocol, depth)
-}
+/// The doubles whose integer part fits 64 bits.
+pub const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
 
-fn write_array(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
-    let deferred = reply.defer();
-    let mut count = 0;
-    loop {
-        let element: Value = table.raw_get(count + 1)?;
-        if element.is_nil() {
-            break;
-        }
-        write_nested(reply, &element, protocol, depth + 1)?;
-        count += 1;
-    }
-    reply.finish_array(deferred, count);
-    Ok(())
-}
-
-/// A number as an argument of a command: an integer, or 17 significant digits.
-pub fn number_text(number: f64) -> Vec<u8> {
-    const EXACT: f64 = (i64::MAX / 2) as f64;
-    if number == number.trunc() && number.abs() <= EXACT {
-        return (number as i64).to_string().into_bytes();
-    }
-    let mut text = Vec::new();
-    mantissa_number::write_score(&mut text, number);
-    text
+/// A number as C converts it: without its fraction, or the least integer if it is out of range.
+pub fn truncate(number: f64) -> i64 {
+    if INTEGERS.contains(&number) { number as i64 } else { i64::MIN }
 }
 
 /// Significant decimal digits that survive being stored in a normal double.

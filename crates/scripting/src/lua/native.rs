@@ -4,9 +4,11 @@
 //! script (`pcall` and `xpcall` of the prelude, the end of the script), [`error_value`] turns it into the
 //! text or table that it represents.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
+use mantissa_lua::{Fault, Item, Place, Stack};
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
 
 use super::budget;
@@ -55,6 +57,14 @@ pub enum Problem {
     Reply(&'static str),
     /// An error of Lua itself, such as a lack of memory.
     Lua(mlua::Error),
+    /// The same while values were pushed.
+    Fault(Fault),
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Problem::Fault(fault)
+    }
 }
 
 impl From<mlua::Error> for Problem {
@@ -85,8 +95,77 @@ pub fn function<R: IntoLuaMulti>(
             }
             Problem::Reply(text) => mlua::Error::external(Raised::reply(text)),
             Problem::Lua(error) => error,
+            Problem::Fault(_) => budget::no_memory(),
         })
     })
+}
+
+/// Makes a native function that reads its arguments in place and pushes its results, whose number it returns.
+pub fn in_place(
+    lua: &Lua,
+    body: impl Fn(&mut Stack<'_>) -> Native<usize> + 'static,
+) -> mlua::Result<Function> {
+    mantissa_lua::function(lua, budget::MEMORY_BYTES_MAX, move |stack| {
+        body(stack).or_else(|problem| match problem {
+            Problem::Text(text) => {
+                let place = place_in(|level| stack.place(level), false);
+                stack.push_text(format!("{place}{text}").as_bytes())?;
+                Err(Fault::Raised)
+            }
+            Problem::Reply(text) => raise_reply(stack, text.as_bytes(), false),
+            Problem::Lua(error) => raise_lua(stack, &error),
+            Problem::Fault(fault) => Err(fault),
+        })
+    })
+}
+
+/// The arguments of a function in place. They are counted from 0.
+pub trait Passed<'s> {
+    /// An argument.
+    fn value(&self, index: usize) -> Item<'s>;
+
+    /// Whether an argument is missing or nil.
+    fn is_none(&self, index: usize) -> bool {
+        matches!(self.value(index), Item::None | Item::Nil)
+    }
+
+    /// A string; numbers are converted. Charges for reading it once.
+    fn text(&self, index: usize, function: &str) -> Native<Cow<'s, [u8]>> {
+        let text = match self.value(index) {
+            Item::Text(text) => Cow::Borrowed(text),
+            Item::Number(number) => Cow::Owned(convert::format_general(number, 14).into_bytes()),
+            other => return Err(wrong(index, function, "string", other.type_name())),
+        };
+        budget::charge(text.len() / READ_BYTES)?;
+        Ok(text)
+    }
+
+    /// A number without its fraction, as C converts it to 64 bits; strings are converted.
+    fn integer(&self, index: usize, function: &str) -> Native<i64> {
+        let number = match self.value(index) {
+            Item::Number(number) => Some(number),
+            Item::Text(text) => parse_number(text),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| wrong(index, function, "number", self.value(index).type_name()))?;
+        Ok(convert::truncate(number))
+    }
+
+    /// [`Passed::integer`], or `otherwise` if there is none.
+    fn integer_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
+        if self.is_none(index) { Ok(otherwise) } else { self.integer(index, function) }
+    }
+}
+
+impl<'s> Passed<'s> for Stack<'s> {
+    #[inline]
+    fn value(&self, index: usize) -> Item<'s> {
+        self.argument(index + 1)
+    }
+}
+
+fn wrong(index: usize, function: &str, wanted: &str, got: &str) -> Problem {
+    Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
 }
 
 /// The position in the script of the call of the native function that runs, as the beginning of an error's
@@ -95,29 +174,41 @@ pub fn function<R: IntoLuaMulti>(
 /// After a tail call of a function of the prelude the stack does not have the script's function any more.
 /// Then the line is known only if the script has just one.
 pub fn place_of_call(lua: &Lua, raised: bool) -> String {
+    let frame = |level: usize| {
+        lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            Place {
+                what: source.what,
+                source: source.source.map(|name| name.into_owned().into_bytes()).unwrap_or_default(),
+                short_source: source.short_src.unwrap_or_default().into_owned(),
+                line: frame.current_line(),
+            }
+        })
+    };
+    place_in(frame, raised)
+}
+
+/// The same on a stack of calls, the function that runs being at level 0.
+fn place_in(frame: impl Fn(usize) -> Option<Place>, raised: bool) -> String {
     // Below the error handler lie functions in C, then the function of the prelude that called them.
     let (mut skips_native, mut skipped, mut is_replaced) = (raised, false, false);
     for level in 1..12 {
-        let found = lua.inspect_stack(level, |frame| {
-            let source = frame.source();
-            is_replaced = is_replaced || source.what == "tail";
-            if source.what == "C" && skips_native {
-                skipped = true;
-                return None;
+        let Some(found) = frame(level) else { break };
+        is_replaced = is_replaced || found.what == "tail";
+        if found.what == "C" && skips_native {
+            skipped = true;
+            continue;
+        }
+        if found.what == "tail" || found.source == PRELUDE_NAME.as_bytes() {
+            skips_native = skips_native && !skipped;
+            continue;
+        }
+        let line = found.line.filter(|_| matches!(found.what, "Lua" | "main"));
+        match line {
+            None if is_replaced => break,
+            line => {
+                return line.map_or_else(String::new, |line| format!("{}:{line}: ", found.short_source));
             }
-            if source.what == "tail" || source.source.as_deref() == Some(PRELUDE_NAME) {
-                skips_native = skips_native && !skipped;
-                return None;
-            }
-            let line = frame.current_line().filter(|_| matches!(source.what, "Lua" | "main"));
-            let name = source.short_src.unwrap_or_default();
-            Some(line.map_or_else(String::new, |line| format!("{name}:{line}: ")))
-        });
-        match found {
-            None => break,
-            Some(Some(place)) if place.is_empty() && is_replaced => break,
-            Some(Some(place)) => return place,
-            Some(None) => {}
         }
     }
     if is_replaced && is_one_line() { format!("{SCRIPT_NAME}:1: ") } else { String::new() }
@@ -175,6 +266,32 @@ pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
     })
 }
 
+/// Raises an error reply: a table with its text, and whether it has been counted.
+pub fn raise_reply<T>(stack: &mut Stack<'_>, text: &[u8], counted: bool) -> Result<T, Fault> {
+    push_error(stack, text, counted)?;
+    Err(Fault::Raised)
+}
+
+/// Raises an error of the machine itself.
+pub fn raise_lua<T>(stack: &mut Stack<'_>, error: &mlua::Error) -> Result<T, Fault> {
+    stack.push_text(first_line(error).as_bytes())?;
+    Err(Fault::Raised)
+}
+
+/// Pushes the table that is an error reply to scripts.
+pub fn push_error(stack: &mut Stack<'_>, text: &[u8], counted: bool) -> Result<(), Fault> {
+    stack.push_table(0, 2)?;
+    stack.push_text(b"err")?;
+    stack.push_text(text)?;
+    stack.set()?;
+    if counted {
+        stack.push_text(b"ignore_error_stats_update")?;
+        stack.push_boolean(true)?;
+        stack.set()?;
+    }
+    Ok(())
+}
+
 /// The arguments of a call.
 pub struct Arguments {
     values: MultiValue,
@@ -202,8 +319,7 @@ impl Arguments {
     }
 
     fn wrong(&self, index: usize, function: &str, wanted: &str) -> Problem {
-        let got = self.get(index).map_or("no value", Value::type_name_in_lua);
-        Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
+        wrong(index, function, wanted, self.get(index).map_or("no value", Value::type_name_in_lua))
     }
 
     /// A string; numbers are converted. Charges for reading it once.
@@ -226,11 +342,6 @@ impl Arguments {
     /// A number as C converts it to 32 bits.
     pub fn int(&self, index: usize, function: &str) -> Native<i64> {
         self.integer(index, function).map(|number| i64::from(number as i32))
-    }
-
-    /// [`Arguments::int`], or `otherwise` if there is none.
-    pub fn int_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
-        if self.is_none(index) { Ok(otherwise) } else { self.int(index, function) }
     }
 
     /// [`Arguments::integer`], or `otherwise` if there is none.

@@ -28,8 +28,6 @@ local real_of, sealed_of = {}, {}
 -- What getmetatable returns for sealed tables whose real table has a metatable.
 local shown_metatable = {}
 local sealed_tables = {}
--- Whether table.insert, which ignores metatables, has stored something in a sealed table.
-local must_clean = false
 
 local function refuse()
   error(READ_ONLY, 2)
@@ -508,7 +506,7 @@ function tables.insert(...)
   local count = select('#', ...)
   local t, place, value = ...
   if real_of[t] then
-    must_clean = true
+    native.note_stored()
   end
   if count == 2 then
     insert(t, place)
@@ -741,10 +739,6 @@ local function new_environment(fields, loading_fields)
 
   -- Removes what a script has stored in sealed tables.
   local function clean()
-    if not must_clean then
-      return
-    end
-    must_clean = false
     for index = 1, #sealed_tables do
       local sealed = sealed_tables[index]
       if next(sealed) ~= nil then
@@ -779,23 +773,7 @@ local function new_environment(fields, loading_fields)
     end
   end
 
-  -- Runs a script. Returns whether it went well, and what it returned or raised.
-  function environment.run(chunk, keys, arguments)
-    globals.KEYS, globals.ARGV = keys, arguments
-    local ok, value = xpcall(chunk, describe)
-    clean()
-    return ok, value
-  end
-
-  -- Runs a function of a library in the same way.
-  function environment.run_function(callback, keys, arguments)
-    local ok, value = xpcall(function()
-      return callback(keys, arguments)
-    end, describe)
-    clean()
-    return ok, value
-  end
-
+  environment.inner_globals, environment.describe, environment.clean = globals, describe, clean
   return environment
 end
 

@@ -13,7 +13,15 @@ use crate::language::{BAD_NAME, Code, Problem, Registration, ScriptFlags, is_nam
 
 thread_local! {
     /// The functions that the library being loaded has registered; `None` while none is being loaded.
-    static REGISTERED: RefCell<Option<Vec<Registration>>> = const { RefCell::new(None) };
+    static REGISTERED: RefCell<Option<Vec<Registered>>> = const { RefCell::new(None) };
+}
+
+/// A function that a library has registered, as the machine has it.
+struct Registered {
+    name: Vec<u8>,
+    description: Option<Vec<u8>>,
+    flags: ScriptFlags,
+    function: Function,
 }
 
 /// Runs the code of a library and collects what it registers.
@@ -28,7 +36,7 @@ pub fn load(vm: &Vm, library: &Code, host: &mut dyn Host) -> Result<Vec<Registra
     let ended = host::lend(host, || vm.functions.load(chunk));
     let registered = REGISTERED.take().unwrap_or_default();
     match ended.map_err(machine_failed)? {
-        (true, _) => Ok(registered),
+        (true, _) => registered.into_iter().map(|new| kept(vm, new).map_err(machine_failed)).collect(),
         (false, problem) => {
             let text = match &problem {
                 Value::Table(table) => {
@@ -39,6 +47,13 @@ pub fn load(vm: &Vm, library: &Code, host: &mut dyn Host) -> Result<Vec<Registra
             Err(Problem::Code(text.map_or_else(Vec::new, |text| text.as_ref().to_vec())))
         }
     }
+}
+
+/// A function with its code kept in the machine.
+fn kept(vm: &Vm, new: Registered) -> mlua::Result<Registration> {
+    let Registered { name, description, flags, function } = new;
+    let code = Code::new(Compiled::Function(vm.program.keep(function)?));
+    Ok(Registration { name, description, flags, code })
 }
 
 /// `redis.register_function`, in both of its forms.
@@ -60,7 +75,8 @@ pub fn register(_lua: &Lua, args: &Arguments) -> Native<()> {
             let Some(Value::Function(function)) = args.get(1) else {
                 return reply_problem("ERR second argument to redis.register_function must be a function");
             };
-            registration(name.as_ref().to_vec(), None, ScriptFlags::default(), function.clone())
+            let (name, flags) = (name.as_ref().to_vec(), ScriptFlags::default());
+            Registered { name, description: None, flags, function: function.clone() }
         }
         _ => return reply_problem("ERR wrong number of arguments to redis.register_function"),
     };
@@ -82,16 +98,7 @@ pub fn register(_lua: &Lua, args: &Arguments) -> Native<()> {
     }
 }
 
-fn registration(
-    name: Vec<u8>,
-    description: Option<Vec<u8>>,
-    flags: ScriptFlags,
-    function: Function,
-) -> Registration {
-    Registration { name, description, flags, code: Code::new(Compiled::Function(function)) }
-}
-
-fn named_arguments(table: &mlua::Table) -> Native<Registration> {
+fn named_arguments(table: &mlua::Table) -> Native<Registered> {
     let (mut name, mut description, mut function) = (None, None, None);
     let mut flags = ScriptFlags::default();
     for pair in table.pairs::<Value, Value>() {
@@ -142,7 +149,7 @@ fn named_arguments(table: &mlua::Table) -> Native<Registration> {
     let Some(function) = function else {
         return reply_problem("ERR redis.register_function must get a callback argument");
     };
-    Ok(registration(name, description, flags, function))
+    Ok(Registered { name, description, flags, function })
 }
 
 fn read_flags(names: &mlua::Table, flags: &mut ScriptFlags) -> Native<()> {

@@ -1,7 +1,10 @@
 //! Runs compiled code: passes keys and arguments in, and tells how it ended.
 
+use std::cell::Cell;
+
+use mantissa_lua::{Fault, Item, Kept, Stack};
 use mantissa_protocol::{Args, Reply};
-use mlua::{Function, Lua, Table, Value};
+use mlua::Function;
 
 use super::vm::Vm;
 use super::{budget, convert, host, native};
@@ -13,108 +16,159 @@ pub enum Compiled {
     /// A script.
     Script {
         /// Its code.
-        chunk: Function,
+        chunk: Kept,
         /// Its text has one line only.
         is_one_line: bool,
     },
     /// The code of a library.
     Library(Function),
     /// A function that a library has registered.
-    Function(Function),
+    Function(Kept),
 }
 
-/// Bytes that Lua needs for a string in a table besides its text, at most.
-const VALUE_BYTES: usize = 1 << 10;
+thread_local! {
+    /// Whether a script has stored something in a table that is sealed.
+    static MUST_CLEAN: Cell<bool> = const { Cell::new(false) };
+}
 
-/// How a run ended: whether it returned, and what it returned or raised.
-pub type Ended = mlua::Result<(bool, Value)>;
+/// Notes that a script has stored something in a table that is sealed.
+pub fn note_stored() {
+    MUST_CLEAN.set(true);
+}
 
 /// Runs a script or function; see [`Machine::run`](crate::Machine::run).
 pub fn run(
-    vm: &Vm,
+    vm: &mut Vm,
     code: &Code,
-    (keys, arguments): (Args<'_>, Args<'_>),
+    passed: (Args<'_>, Args<'_>),
     host: &mut dyn Host,
     reply: &mut Reply,
 ) -> Ending {
-    let start = reply.len();
-    match run_and_reply(vm, code, (keys, arguments), host, reply) {
-        Ok((true, value)) => {
-            let is_error = reply.as_bytes().get(start) == Some(&b'-');
-            Ending::Returned { counted: is_error && is_counted(&value) }
-        }
-        Ok((false, value)) => describe(&value),
-        Err(error) => Ending::Failed(native::first_line(&error)),
+    if let Err(error) = budget::begin(&vm.lua) {
+        return Ending::Failed(native::first_line(&error));
     }
-}
-
-fn run_and_reply(
-    vm: &Vm,
-    code: &Code,
-    (keys, arguments): (Args<'_>, Args<'_>),
-    host: &mut dyn Host,
-    reply: &mut Reply,
-) -> Ended {
-    let bytes = |args: Args<'_>| args.iter().map(|arg| arg.len() + VALUE_BYTES).sum::<usize>();
-    let (keys, arguments) = budget::with_memory(&vm.lua, bytes(keys) + bytes(arguments), || {
-        Ok::<_, mlua::Error>((strings(&vm.lua, keys)?, strings(&vm.lua, arguments)?))
-    })?;
-    budget::begin(&vm.lua)?;
-    host::lend(host, || {
-        let (is_well, value) = match code.get() {
+    let Vm { program, names, scripts, functions, .. } = vm;
+    let ended = host::lend(host, || {
+        program.run(|stack| match code.get() {
             Some(Compiled::Script { chunk, is_one_line }) => {
                 native::note_one_line(*is_one_line);
-                vm.scripts.run(chunk, keys, arguments)?
+                stack.push_kept(&scripts.describe)?;
+                set_globals(stack, &scripts.globals, names, passed)?;
+                stack.push_kept(chunk)?;
+                let outcome = call(stack, 0, &scripts.clean)?;
+                end(stack, outcome, names, reply)
             }
             Some(Compiled::Function(function)) => {
                 native::note_one_line(false);
-                vm.functions.run_function(function, keys, arguments)?
+                stack.push_kept(&functions.describe)?;
+                stack.push_kept(function)?;
+                push_strings(stack, passed.0)?;
+                push_strings(stack, passed.1)?;
+                let outcome = call(stack, 2, &functions.clean)?;
+                end(stack, outcome, names, reply)
             }
-            _ => return Err(mlua::Error::runtime("this is no script of this machine")),
-        };
-        if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
-            // The names of fields that it looks for.
-            budget::with_memory(&vm.lua, VALUE_BYTES, || convert::write_reply(reply, &value, protocol))?;
-        }
-        Ok((is_well, value))
-    })
+            _ => Ok(Ending::Failed("this is no script of this machine".to_owned())),
+        })
+    });
+    ended.unwrap_or_else(|_| Ending::Failed("not enough memory".to_owned()))
 }
 
-/// An array of strings.
-fn strings(lua: &Lua, args: Args<'_>) -> mlua::Result<Table> {
-    let table = lua.create_table_with_capacity(args.len(), 0)?;
-    for (index, text) in args.iter().enumerate() {
-        table.raw_set(index + 1, lua.create_string(text)?)?;
+/// Calls a function; its result or its error is the last value then. The handler of errors lies before it.
+fn call(stack: &mut Stack<'_>, arguments: usize, clean: &Kept) -> Result<Result<(), Fault>, Fault> {
+    let handler = stack.len() - arguments - 1;
+    let outcome = stack.call(arguments, Some(handler as isize));
+    if MUST_CLEAN.take() {
+        stack.push_kept(clean)?;
+        // It raises nothing.
+        let _cleaned = stack.call(0, None);
+        stack.pop(1);
     }
-    Ok(table)
+    Ok(outcome)
 }
 
-/// The error that a script raised.
-fn describe(value: &Value) -> Ending {
-    let Value::Table(table) = value else {
-        let text = match value {
-            Value::String(text) => text.as_bytes().to_vec(),
+/// Writes what was returned, or tells what was raised.
+fn end(
+    stack: &mut Stack<'_>,
+    outcome: Result<(), Fault>,
+    names: &convert::Names,
+    reply: &mut Reply,
+) -> Result<Ending, Fault> {
+    if outcome.is_err() {
+        return describe(stack, names);
+    }
+    let Some(protocol) = host::ask(|host| host.protocol()) else { return Err(Fault::Memory) };
+    let start = reply.len();
+    match convert::write_reply(reply, stack, names, protocol) {
+        Ok(()) => {
+            let is_error = reply.as_bytes().get(start) == Some(&b'-');
+            Ok(Ending::Returned { counted: is_error && is_counted(stack, names)? })
+        }
+        Err(Fault::Memory) => Err(Fault::Memory),
+        Err(Fault::Raised) => {
+            let text = convert::last_text(stack).unwrap_or_default();
+            Ok(Ending::Failed(String::from_utf8_lossy(&text).into_owned()))
+        }
+    }
+}
+
+/// Sets KEYS and ARGV.
+fn set_globals(
+    stack: &mut Stack<'_>,
+    globals: &Kept,
+    names: &convert::Names,
+    (keys, arguments): (Args<'_>, Args<'_>),
+) -> Result<(), Fault> {
+    stack.push_kept(globals)?;
+    for (name, args) in [(&names.keys, keys), (&names.arguments, arguments)] {
+        stack.push_kept(name)?;
+        push_strings(stack, args)?;
+        stack.set()?;
+    }
+    stack.pop(1);
+    Ok(())
+}
+
+/// Pushes an array of strings.
+fn push_strings(stack: &mut Stack<'_>, args: Args<'_>) -> Result<(), Fault> {
+    stack.push_table(args.len(), 0)?;
+    for (index, text) in args.iter().enumerate() {
+        stack.push_text(text)?;
+        stack.set_element(index + 1)?;
+    }
+    Ok(())
+}
+
+/// The error that a script raised, the last value.
+fn describe(stack: &mut Stack<'_>, names: &convert::Names) -> Result<Ending, Fault> {
+    if stack.item(-1) != Item::Table {
+        let text = match stack.item(-1) {
+            Item::Text(text) => text.to_vec(),
             _ => b"unknown error".to_vec(),
         };
-        return Ending::Raised { text: [b"ERR ", &text[..]].concat(), place: None, counted: false };
-    };
-    let mut text = field(table, "err").unwrap_or_else(|| b"ERR unknown error".to_vec());
+        return Ok(Ending::Raised { text: [b"ERR ", &text[..]].concat(), place: None, counted: false });
+    }
+    let mut text = field(stack, &names.err)?.unwrap_or_else(|| b"ERR unknown error".to_vec());
     if text.first() == Some(&b'-') {
         text.remove(0);
     }
-    let place = field(table, "source").zip(field(table, "line"));
+    let place = field(stack, &names.source)?.zip(field(stack, &names.line)?);
     let place = place.map(|(source, line)| Place { source, line });
-    Ending::Raised { text, place, counted: is_counted(value) }
+    Ok(Ending::Raised { text, place, counted: is_counted(stack, names)? })
 }
 
-/// The text of a field.
-fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
-    let value: Value = table.raw_get(name).ok()?;
-    native::text_of(&value).map(|text| text.as_ref().to_vec())
+/// The text of a field of the table that is the last value.
+fn field(stack: &mut Stack<'_>, name: &Kept) -> Result<Option<Vec<u8>>, Fault> {
+    stack.push_field(-1, name)?;
+    let text = convert::last_text(stack);
+    stack.pop(1);
+    Ok(text)
 }
 
-/// Whether an error reply that a script returns or raises was counted when its command failed.
-fn is_counted(value: &Value) -> bool {
-    let Value::Table(table) = value else { return false };
-    matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
+/// Whether an error reply that a script returns or raises, the last value, was counted when its command
+/// failed.
+fn is_counted(stack: &mut Stack<'_>, names: &convert::Names) -> Result<bool, Fault> {
+    stack.push_field(-1, &names.is_counted)?;
+    let is_counted = stack.item(-1) == Item::Boolean(true);
+    stack.pop(1);
+    Ok(is_counted)
 }

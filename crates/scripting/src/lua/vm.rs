@@ -15,18 +15,21 @@
 //! - Bytecode (the interpreter does not check it): a text that begins with its first byte is refused.
 //! - Patterns (the matcher recurses on the C stack): they are matched in Rust, with bounds on depth and time.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use mantissa_lua::{Fault, Item, Kept, Program, Stack};
 use mantissa_protocol::{Args, Protocol, Reply, Slice};
 use mlua::chunk::ChunkMode;
-use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
 
 use super::budget::{self, MEMORY_BYTES_MAX};
+use super::convert::Names;
 use super::host;
-use super::native::{self, Native, Raised};
-use super::run::{self, Compiled, Ended};
+use super::native::{self, Native};
+use super::run::{self, Compiled};
 use super::{api, convert, libraries, registering};
 use crate::host::{CallError, Host};
 use crate::language::{Code, Ending, Language, Machine, Problem, Registration};
@@ -49,19 +52,34 @@ const LIBRARY_CHUNK: &str = "@user_function";
 /// The name of the prelude in frames.
 pub const PRELUDE_NAME: &str = "=prelude";
 
-/// An environment for scripts: its globals, and the functions of the prelude that compile and run in it.
+/// An environment for scripts: its globals, and the functions of the prelude that serve it.
 pub struct Environment {
     compile: Function,
-    run: Function,
-    run_function: Function,
     load: Function,
+    /// The globals themselves, in which KEYS and ARGV are set.
+    pub globals: Kept,
+    /// The handler of errors: makes a table of one.
+    pub describe: Kept,
+    /// Removes what a script has stored where it must not.
+    pub clean: Kept,
 }
 
 impl Environment {
-    fn new(maker: &Function, fields: Table, loading: Option<Table>) -> mlua::Result<Environment> {
+    fn new(
+        program: &Program,
+        maker: &Function,
+        fields: Table,
+        loading: Option<Table>,
+    ) -> mlua::Result<Environment> {
         let made: Table = maker.call((fields, loading))?;
-        let (compile, run) = (made.get("compile")?, made.get("run")?);
-        Ok(Environment { compile, run, run_function: made.get("run_function")?, load: made.get("load")? })
+        let keep = |name: &str| program.keep(made.get::<Value>(name)?);
+        Ok(Environment {
+            compile: made.get("compile")?,
+            load: made.get("load")?,
+            globals: keep("inner_globals")?,
+            describe: keep("describe")?,
+            clean: keep("clean")?,
+        })
     }
 
     /// Compiles a text, or tells why it does not compile.
@@ -71,19 +89,9 @@ impl Environment {
         Ok(chunk.ok_or_else(|| problem.map(|text| text.as_bytes().to_vec()).unwrap_or_default()))
     }
 
-    /// Runs a script: whether it went well, and what it returned or raised.
-    pub fn run(&self, chunk: &Function, keys: Table, arguments: Table) -> Ended {
-        self.run.call((chunk, keys, arguments))
-    }
-
-    /// Runs the code of a library in the same way.
-    pub fn load(&self, chunk: &Function) -> Ended {
+    /// Runs the code of a library: whether it went well, and what it raised.
+    pub fn load(&self, chunk: &Function) -> mlua::Result<(bool, Value)> {
         self.load.call(chunk)
-    }
-
-    /// Runs a function of a library.
-    pub fn run_function(&self, function: &Function, keys: Table, args: Table) -> Ended {
-        self.run_function.call((function, keys, args))
     }
 }
 
@@ -104,6 +112,10 @@ impl Language for Lua51 {
 pub struct Vm {
     /// The virtual machine.
     pub lua: Lua,
+    /// Its stack.
+    pub program: Program,
+    /// The names of fields that replies of scripts have.
+    pub names: Names,
     /// What EVAL's scripts see.
     pub scripts: Environment,
     /// What functions see.
@@ -117,12 +129,14 @@ impl Vm {
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let prelude = lua.load(PRELUDE).set_name(PRELUDE_NAME).into_function()?;
         let maker: Function = prelude.call(natives(&lua)?)?;
-        let scripts = Environment::new(&maker, api::script_fields(&lua, redis_version)?, None)?;
+        let program = Program::new(&lua, MEMORY_BYTES_MAX)?;
+        let names = Names::new(&program)?;
+        let scripts = Environment::new(&program, &maker, api::script_fields(&lua, redis_version)?, None)?;
         let (fields, loading) =
             (api::common_fields(&lua, redis_version)?, api::loading_fields(&lua, redis_version)?);
-        let functions = Environment::new(&maker, fields, Some(loading))?;
+        let functions = Environment::new(&program, &maker, fields, Some(loading))?;
         budget::prepare(&lua)?;
-        Ok(Vm { lua, scripts, functions })
+        Ok(Vm { lua, program, names, scripts, functions })
     }
 
     fn compile(&self, environment: &Environment, text: &[u8], name: &str) -> Result<Function, Problem> {
@@ -136,6 +150,8 @@ impl Vm {
 impl Machine for Vm {
     fn compile_script(&mut self, text: &[u8]) -> Result<Code, Problem> {
         let chunk = self.compile(&self.scripts, text, SCRIPT_CHUNK)?;
+        let kept = self.program.keep(chunk);
+        let chunk = kept.map_err(|error| Problem::Machine(native::first_line(&error)))?;
         Ok(Code::new(Compiled::Script { chunk, is_one_line: !text.contains(&b'\n') }))
     }
 
@@ -177,9 +193,13 @@ impl Machine for Vm {
 fn natives(lua: &Lua) -> mlua::Result<Table> {
     let natives = lua.create_table()?;
     let buffers = Rc::new(Cell::new(CallBuffers::default()));
-    let shared = Rc::clone(&buffers);
-    natives.set("call", lua.create_function(move |lua, values| call(lua, values, &buffers))?)?;
-    natives.set("pcall", lua.create_function(move |lua, values| protected_call(lua, values, &shared))?)?;
+    let raw = |body: fn(&mut Stack<'_>, &Cell<CallBuffers>) -> Result<usize, Fault>| {
+        let buffers = Rc::clone(&buffers);
+        mantissa_lua::function(lua, MEMORY_BYTES_MAX, move |stack| body(stack, &buffers))
+    };
+    natives.set("call", raw(call)?)?;
+    natives.set("pcall", raw(protected_call)?)?;
+    natives.set("note_stored", lua.create_function(note_stored)?)?;
     natives.set("error_value", lua.create_function(native::error_value)?)?;
     natives.set("new_cjson", lua.create_function(|lua, ()| libraries::new_json(lua))?)?;
     let aborted = |_: &Lua, ()| Ok(host::ask(|host| host.is_aborted()).unwrap_or(false));
@@ -219,38 +239,41 @@ impl CallBuffers {
     }
 }
 
-/// Runs a command for a script.
-fn run_command(
-    lua: &Lua,
-    values: &MultiValue,
-    buffers: &Cell<CallBuffers>,
-) -> mlua::Result<Result<Value, Raised>> {
+/// The text of a command's error, and whether it has been counted.
+type Refusal = (Cow<'static, [u8]>, bool);
+
+/// Runs a command for a script and pushes its reply, unless it fails.
+fn run_command(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<Result<(), Refusal>, Fault> {
+    const OUTSIDE: &[u8] = b"ERR redis.call/pcall can only be called inside a script invocation";
     let CallBuffers { mut command, reply } = buffers.take();
-    if let Err(problem) = command.fill(values) {
-        return Ok(Err(Raised::reply(problem)));
+    if let Err(problem) = command.fill_from(stack) {
+        return Ok(Err((Cow::Borrowed(problem.as_bytes()), false)));
     }
     let mut reply = Reply::with_buffer(reply, Protocol::Resp2).limited(MEMORY_BYTES_MAX);
     let outcome = host::ask(|host| host.call(command.args(), &mut reply));
     let result = match outcome {
-        Some(Ok(())) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
-        Some(Err(CallError { text, counted })) => Ok(Err(Raised::Reply(text, counted))),
-        None => Ok(Err(Raised::reply("ERR redis.call/pcall can only be called inside a script invocation"))),
+        Some(Ok(())) => convert::push_reply(stack, reply.as_bytes()).map(Ok),
+        Some(Err(CallError { text, counted })) => Ok(Err((Cow::Owned(text), counted))),
+        None => Ok(Err((Cow::Borrowed(OUTSIDE), false))),
     };
     CallBuffers { command, reply: reply.into_bytes() }.keep(buffers);
     result
 }
 
 /// `redis.call`.
-fn call(lua: &Lua, values: MultiValue, buffers: &Cell<CallBuffers>) -> mlua::Result<Value> {
-    run_command(lua, &values, buffers)?.map_err(mlua::Error::external)
+fn call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<usize, Fault> {
+    match run_command(stack, buffers)? {
+        Ok(()) => Ok(1),
+        Err((text, counted)) => native::raise_reply(stack, &text, counted),
+    }
 }
 
 /// `redis.pcall`.
-fn protected_call(lua: &Lua, values: MultiValue, buffers: &Cell<CallBuffers>) -> mlua::Result<Value> {
-    match run_command(lua, &values, buffers)? {
-        Ok(value) => Ok(value),
-        Err(raised) => native::error_value(lua, Value::Error(Box::new(mlua::Error::external(raised)))),
+fn protected_call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<usize, Fault> {
+    if let Err((text, counted)) = run_command(stack, buffers)? {
+        native::push_error(stack, &text, counted)?;
     }
+    Ok(1)
 }
 
 /// The arguments of a command that a script calls.
@@ -267,15 +290,14 @@ impl Command {
         Args::new(&self.bytes, &self.slices)
     }
 
-    /// Takes the arguments from values; the error if they are no command.
-    pub fn fill<'v>(&mut self, values: impl IntoIterator<Item = &'v Value>) -> Result<(), &'static str> {
+    /// Takes the arguments of a function; the error if they are no command.
+    pub fn fill_from(&mut self, stack: &Stack<'_>) -> Result<(), &'static str> {
         self.bytes.clear();
         self.slices.clear();
-        for value in values {
-            match value {
-                Value::String(text) => self.push(&text.as_bytes())?,
-                Value::Integer(number) => self.push(&convert::number_text(*number as f64))?,
-                Value::Number(number) => self.push(&convert::number_text(*number))?,
+        for slot in 1..=stack.arguments() {
+            match stack.argument(slot) {
+                Item::Text(text) => self.push(text)?,
+                Item::Number(number) => self.push_number(number),
                 _ => return Err("ERR Lua redis lib command arguments must be strings or integers"),
             }
         }
@@ -288,6 +310,18 @@ impl Command {
         Ok(())
     }
 
+    /// Appends a number: an integer, or 17 significant digits.
+    fn push_number(&mut self, number: f64) {
+        const EXACT: f64 = (i64::MAX / 2) as f64;
+        let start = self.bytes.len();
+        if number == number.trunc() && number.abs() <= EXACT {
+            mantissa_number::write_i64(&mut self.bytes, number as i64);
+        } else {
+            mantissa_number::write_score(&mut self.bytes, number);
+        }
+        self.slices.push(Slice { start, len: self.bytes.len() - start });
+    }
+
     fn push(&mut self, text: &[u8]) -> Result<(), &'static str> {
         if text.len() > MEMORY_BYTES_MAX - self.bytes.len() {
             return Err("ERR not enough memory");
@@ -296,6 +330,12 @@ impl Command {
         self.bytes.extend_from_slice(text);
         Ok(())
     }
+}
+
+/// Called when a script has stored something in a sealed table.
+fn note_stored(_lua: &Lua, (): ()) -> mlua::Result<()> {
+    run::note_stored();
+    Ok(())
 }
 
 /// The source and line of the innermost function of a script, for the handler of errors.

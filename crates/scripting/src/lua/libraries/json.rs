@@ -69,8 +69,9 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         };
         table.set(name, native::function(lua, body)?)
     };
-    add("encode", encode::encode)?;
-    add("decode", decode::decode)?;
+    let (encoding, decoding) = (Rc::clone(&settings), Rc::clone(&settings));
+    table.set("encode", native::in_place(lua, move |stack| encode::encode(stack, &encoding))?)?;
+    table.set("decode", native::in_place(lua, move |stack| decode::decode(stack, &decoding))?)?;
     add("encode_sparse_array", |_, args, settings| {
         const NAME: &str = "encode_sparse_array";
         expect_at_most(args, 3, NAME)?;

@@ -13,10 +13,6 @@ const NESTING_MAX: usize = 1000;
 /// Units of work for a value of a table, besides its bytes.
 const VALUE_WORK: usize = 32;
 
-/// Bytes of Lua's memory for a byte of packed data or JSON, at most: an empty table takes 64 and its place in
-/// another one up to 32.
-const MEMORY_PER_BYTE: usize = 200;
-
 /// The native functions of each library, by its name.
 pub fn all(lua: &Lua) -> mlua::Result<Table> {
     let all = lua.create_table()?;

@@ -4,10 +4,11 @@
 //! is bounded, and each byte of the text and the pattern that a match reads is charged, so that a slow match
 //! can be ended. A pattern ends at its first NUL, as in C.
 
-use mlua::{Lua, MultiValue, Table, Value};
+use mantissa_lua::{Item, Stack};
+use mlua::{Lua, Table};
 
 use crate::lua::budget::{self, Output};
-use crate::lua::native::{self, Arguments, Native, Problem};
+use crate::lua::native::{self, Native, Passed, Problem};
 
 const CAPTURES_MAX: usize = 32;
 const DEPTH_MAX: usize = 1000;
@@ -300,6 +301,10 @@ impl<'a> Matcher<'a> {
         if index >= self.level || self.captures[index].1 == Length::Open {
             return fail("invalid capture index");
         }
+        // No text is the same as a position.
+        if self.captures[index].1 == Length::Position {
+            return Ok(None);
+        }
         let captured = self.captured(index);
         self.spend(captured.len() / COMPARED_BYTES)?;
         let found = self.text.get(at..).is_some_and(|rest| rest.starts_with(captured));
@@ -313,27 +318,39 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// A capture as a value. Without captures the first is the whole match.
-    fn capture(&self, lua: &Lua, index: usize, (start, end): (usize, usize)) -> Native<Value> {
+    /// A capture. Without captures the first is the whole match.
+    fn capture(&self, index: usize, (start, end): (usize, usize)) -> Native<Capture<'a>> {
         if index >= self.level {
             if index > 0 {
                 return fail("invalid capture index");
             }
-            return Ok(Value::String(lua.create_string(&self.text[start..end])?));
+            return Ok(Capture::Text(&self.text[start..end]));
         }
         match self.captures[index].1 {
             Length::Open => fail("unfinished capture"),
-            Length::Position => Ok(Value::Number((self.captures[index].0 + 1) as f64)),
-            Length::Bytes(_) => Ok(Value::String(lua.create_string(self.captured(index))?)),
+            Length::Position => Ok(Capture::Position(self.captures[index].0 + 1)),
+            Length::Bytes(_) => Ok(Capture::Text(self.captured(index))),
         }
     }
 
-    fn all_captures(&self, lua: &Lua, whole: (usize, usize), results: &mut Vec<Value>) -> Native<()> {
-        for index in 0..self.level.max(1) {
-            results.push(self.capture(lua, index, whole)?);
+    /// Pushes all captures and returns their number.
+    fn push_captures(&self, stack: &mut Stack<'_>, whole: (usize, usize)) -> Native<usize> {
+        let count = self.level.max(1);
+        for index in 0..count {
+            match self.capture(index, whole)? {
+                Capture::Text(text) => stack.push_text(text)?,
+                Capture::Position(position) => stack.push_number(position as f64)?,
+            }
         }
-        Ok(())
+        Ok(count)
     }
+}
+
+/// What a capture is.
+enum Capture<'a> {
+    Text(&'a [u8]),
+    /// Counted from 1.
+    Position(usize),
 }
 
 /// Whether a byte is in the class of a letter, such as `%a`. Other bytes match themselves.
@@ -363,50 +380,54 @@ fn start_index(start: i64, len: usize) -> usize {
 /// Replacements for functions of `string`.
 pub fn functions(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.set("find", native::function(lua, |lua, args| find(lua, args, "find", true))?)?;
-    table.set("match", native::function(lua, |lua, args| find(lua, args, "match", false))?)?;
-    table.set("rep", native::function(lua, repeat)?)?;
+    table.set("find", native::in_place(lua, |stack| find(stack, "find", true))?)?;
+    table.set("match", native::in_place(lua, |stack| find(stack, "match", false))?)?;
+    table.set("rep", native::in_place(lua, repeat)?)?;
     Ok(table)
 }
 
 /// The functions that the prelude needs for `gmatch` and `gsub`.
 pub fn helpers(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.set("search", native::function(lua, search)?)?;
-    table.set("replace", native::function(lua, replace)?)?;
+    table.set("search", native::in_place(lua, search)?)?;
+    table.set("replace", native::in_place(lua, replace)?)?;
     Ok(table)
 }
 
-fn find(lua: &Lua, args: &Arguments, name: &str, finds: bool) -> Native<MultiValue> {
-    let (text, pattern) = (args.text(0, name)?, args.text(1, name)?);
-    let (text, pattern) = (text.as_ref(), pattern.as_ref());
-    let start = start_index(args.integer_or(2, 1, name)?, text.len());
-    let is_true = !matches!(args.get(3), None | Some(Value::Nil | Value::Boolean(false)));
+fn push_nil(stack: &mut Stack<'_>) -> Native<usize> {
+    stack.push_nil()?;
+    Ok(1)
+}
+
+/// Pushes the first and the last byte of a match, from 1.
+fn push_bounds(stack: &mut Stack<'_>, start: usize, end: usize) -> Native<usize> {
+    stack.push_number((start + 1) as f64)?;
+    stack.push_number(end as f64)?;
+    Ok(2)
+}
+
+fn find(stack: &mut Stack<'_>, name: &str, finds: bool) -> Native<usize> {
+    let (text, pattern) = (stack.text(0, name)?, stack.text(1, name)?);
+    let (text, pattern) = (&*text, &*pattern);
+    let start = start_index(stack.integer_or(2, 1, name)?, text.len());
+    let is_true = !matches!(stack.value(3), Item::None | Item::Nil | Item::Boolean(false));
     let until_nul = pattern.split(|&byte| byte == 0).next().unwrap_or_default();
     if finds && (is_true || !until_nul.iter().any(|byte| SPECIAL.contains(byte))) {
-        return Ok(match find_plain(&text[start..], pattern)? {
-            Some(at) => {
-                let (first, last) = (start + at + 1, start + at + pattern.len());
-                [Value::Number(first as f64), Value::Number(last as f64)].into_iter().collect()
-            }
-            None => [Value::Nil].into_iter().collect(),
-        });
+        return match find_plain(&text[start..], pattern)? {
+            Some(at) => push_bounds(stack, start + at, start + at + pattern.len()),
+            None => push_nil(stack),
+        };
     }
     let (anchored, pattern) = split_anchor(pattern);
     let mut matcher = Matcher::new(text, pattern);
     let found = matcher.search(start, anchored)?;
     matcher.settle()?;
-    let Some((first, end)) = found else {
-        return Ok([Value::Nil].into_iter().collect());
-    };
-    let mut results = Vec::new();
-    if finds {
-        results.extend([Value::Number((first + 1) as f64), Value::Number(end as f64)]);
+    let Some((first, end)) = found else { return push_nil(stack) };
+    let bounds = if finds { push_bounds(stack, first, end)? } else { 0 };
+    if finds && matcher.level == 0 {
+        return Ok(bounds);
     }
-    if !finds || matcher.level > 0 {
-        matcher.all_captures(lua, (first, end), &mut results)?;
-    }
-    Ok(results.into_iter().collect())
+    Ok(bounds + matcher.push_captures(stack, (first, end))?)
 }
 
 fn split_anchor(pattern: &[u8]) -> (bool, &[u8]) {
@@ -432,39 +453,36 @@ fn find_plain(text: &[u8], wanted: &[u8]) -> Native<Option<usize>> {
 }
 
 /// `search(text, pattern, start, anchored)`: first and last byte of the next match, and its captures.
-fn search(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
-    let (text, pattern) = (args.text(0, "gmatch")?, args.text(1, "gmatch")?);
-    let start = args.integer(2, "gmatch")?.saturating_sub(1);
-    let anchored = matches!(args.get(3), Some(Value::Boolean(true)));
-    let mut matcher = Matcher::new(text.as_ref(), pattern.as_ref());
+fn search(stack: &mut Stack<'_>) -> Native<usize> {
+    let (text, pattern) = (stack.text(0, "gmatch")?, stack.text(1, "gmatch")?);
+    let start = stack.integer(2, "gmatch")?.saturating_sub(1);
+    let anchored = stack.value(3) == Item::Boolean(true);
+    let mut matcher = Matcher::new(&text, &pattern);
     let start = usize::try_from(start).unwrap_or(usize::MAX);
     let found = matcher.search(start, anchored)?;
     matcher.settle()?;
-    let Some((first, end)) = found else { return Ok(MultiValue::new()) };
-    let mut results = vec![Value::Number((first + 1) as f64), Value::Number(end as f64)];
-    matcher.all_captures(lua, (first, end), &mut results)?;
-    Ok(results.into_iter().collect())
+    let Some((first, end)) = found else { return Ok(0) };
+    Ok(push_bounds(stack, first, end)? + matcher.push_captures(stack, (first, end))?)
 }
 
 /// `gsub` with a text as the replacement.
-fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
-    let (text, pattern) = (args.text(0, "gsub")?, args.text(1, "gsub")?);
-    let text = text.as_ref();
-    let (anchored, pattern) = split_anchor(pattern.as_ref());
-    let replacement = args.text(2, "gsub")?;
-    let count_max = args.int_or(3, text.len() as i64 + 1, "gsub")?;
-    let mut matcher = Matcher::new(text, pattern);
-    let (mut out, mut at, mut count) = (Output::new(lua), 0, 0);
+fn replace(stack: &mut Stack<'_>) -> Native<usize> {
+    let (text, pattern) = (stack.text(0, "gsub")?, stack.text(1, "gsub")?);
+    let (anchored, pattern) = split_anchor(&pattern);
+    let replacement = stack.text(2, "gsub")?;
+    let count_max = stack.integer_or(3, text.len() as i64 + 1, "gsub")? as i32;
+    let mut matcher = Matcher::new(&text, pattern);
+    let (mut out, mut at, mut count) = (Output::default(), 0, 0);
     while count < count_max {
         let found = matcher.at(at)?;
         if let Some(end) = found {
             count += 1;
-            expand(lua, &matcher, replacement.as_ref(), (at, end), &mut out)?;
+            expand(stack, &matcher, &replacement, (at, end), &mut out)?;
         }
         match found {
             Some(end) if end > at => at = end,
             _ if at < text.len() => {
-                out.push(text[at])?;
+                out.push(stack, text[at])?;
                 at += 1;
             }
             _ => break,
@@ -474,38 +492,41 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
         }
     }
     matcher.settle()?;
-    out.extend(&text[at.min(text.len())..])?;
-    Ok((out.into_value()?, count as f64))
+    out.extend(stack, &text[at.min(text.len())..])?;
+    stack.push_text(out.as_bytes())?;
+    stack.push_number(f64::from(count))?;
+    Ok(2)
 }
 
 /// Appends a replacement: `%1` is the first capture, `%0` the whole match.
 fn expand(
-    lua: &Lua,
+    stack: &Stack<'_>,
     matcher: &Matcher<'_>,
     replacement: &[u8],
     whole: (usize, usize),
-    out: &mut Output<'_>,
+    out: &mut Output,
 ) -> Native<()> {
     let mut rest = replacement;
     while let Some(at) = rest.iter().position(|&byte| byte == ESCAPE) {
-        out.extend(&rest[..at])?;
+        out.extend(stack, &rest[..at])?;
         match rest.get(at + 1).copied().unwrap_or(0) {
-            b'0' => out.extend(&matcher.text[whole.0..whole.1])?,
-            digit @ b'1'..=b'9' => {
-                let value = matcher.capture(lua, usize::from(digit - b'1'), whole)?;
-                out.extend(native::text_of(&value).as_ref().map_or(b"", AsRef::as_ref))?;
-            }
-            other => out.push(other)?,
+            b'0' => out.extend(stack, &matcher.text[whole.0..whole.1])?,
+            digit @ b'1'..=b'9' => match matcher.capture(usize::from(digit - b'1'), whole)? {
+                Capture::Text(text) => out.extend(stack, text)?,
+                Capture::Position(position) => out.extend(stack, position.to_string().as_bytes())?,
+            },
+            other => out.push(stack, other)?,
         }
         rest = rest.get(at + 2..).unwrap_or_default();
     }
-    out.extend(rest)
+    out.extend(stack, rest)
 }
 
-fn repeat(lua: &Lua, args: &Arguments) -> Native<Value> {
-    let text = args.text(0, "rep")?;
-    let count = usize::try_from(args.int(1, "rep")?).unwrap_or(0);
-    let len = text.as_ref().len().saturating_mul(count);
-    budget::admit(lua, len)?;
-    Ok(Value::String(lua.create_string(text.as_ref().repeat(if len == 0 { 0 } else { count }))?))
+fn repeat(stack: &mut Stack<'_>) -> Native<usize> {
+    let text = stack.text(0, "rep")?;
+    let count = usize::try_from(stack.integer(1, "rep")? as i32).unwrap_or(0);
+    let len = text.len().saturating_mul(count);
+    budget::admit(stack, len)?;
+    stack.push_text(&text.repeat(if len == 0 { 0 } else { count }))?;
+    Ok(1)
 }

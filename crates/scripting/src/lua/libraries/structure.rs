@@ -129,32 +129,32 @@ fn is_integer(option: u8) -> bool {
 fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
     let text = args.text(0, "pack")?;
     let mut format = Format::new(text.as_ref());
-    let mut packed = Output::new(lua);
+    let mut packed = Output::default();
     let mut next = 1;
     while let Some(option) = format.next() {
         let size = format.size(option)?;
         budget::charge(OPTION_WORK)?;
-        packed.pad(format.padding(packed.len(), option, size))?;
+        packed.pad(lua, format.padding(packed.len(), option, size))?;
         match option {
             _ if is_integer(option) => {
                 let number = args.number(next, "pack")?;
                 let value = if number < 0.0 { number as i64 as u64 } else { number as u64 };
                 let byte = |index: usize| value.checked_shr(8 * index as u32).unwrap_or(0) as u8;
                 let bytes = (0..size).map(byte).collect();
-                packed.extend(&format.ordered(bytes))?;
+                packed.extend(lua, &format.ordered(bytes))?;
                 next += 1;
             }
             b'f' => {
                 let number = args.number(next, "pack")? as f32;
-                packed.extend(&format.ordered(number.to_le_bytes().to_vec()))?;
+                packed.extend(lua, &format.ordered(number.to_le_bytes().to_vec()))?;
                 next += 1;
             }
             b'd' => {
                 let number = args.number(next, "pack")?;
-                packed.extend(&format.ordered(number.to_le_bytes().to_vec()))?;
+                packed.extend(lua, &format.ordered(number.to_le_bytes().to_vec()))?;
                 next += 1;
             }
-            b'x' => packed.push(0)?,
+            b'x' => packed.push(lua, 0)?,
             b'c' | b's' => {
                 let text = args.text(next, "pack")?;
                 next += 1;
@@ -163,15 +163,15 @@ fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
                 let Some(part) = text.get(..wanted) else {
                     return fail(format!("bad argument #{} to 'pack' (string too short)", next + 1));
                 };
-                packed.extend(part)?;
+                packed.extend(lua, part)?;
                 if option == b's' {
-                    packed.push(0)?;
+                    packed.push(lua, 0)?;
                 }
             }
             _ => format.control(option, "pack")?,
         }
     }
-    packed.into_value()
+    packed.into_value(lua)
 }
 
 const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";

@@ -1,38 +1,37 @@
 //! Reading JSON.
 
-use mlua::{Lua, Value};
+use std::borrow::Cow;
 
-use super::{Settings, Shared, null};
+use mantissa_lua::Stack;
+
+use super::{Settings, Shared};
 use crate::lua::budget;
-use crate::lua::libraries::{MEMORY_PER_BYTE, NESTING_MAX, VALUE_WORK};
-use crate::lua::native::{Arguments, Native, Problem};
+use crate::lua::libraries::{NESTING_MAX, VALUE_WORK};
+use crate::lua::native::{Native, Passed, Problem};
 
-pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
-    if args.len() != 1 {
+pub(super) fn decode(stack: &mut Stack<'_>, settings: &Shared) -> Native<usize> {
+    if stack.arguments() != 1 {
         return Err(Problem::Text("bad argument #1 to 'decode' (expected 1 argument)".to_owned()));
     }
-    let text = args.text(0, "decode")?;
-    let text = text.as_ref();
+    let text = stack.text(0, "decode")?;
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Problem::Text("JSON parser does not support UTF-16 or UTF-32".to_owned()));
     }
-    let mut reader = Reader { lua, settings: settings.get(), text, at: 0, depth: 0 };
-    budget::with_memory(lua, text.len().saturating_mul(MEMORY_PER_BYTE), || {
-        let (token, index) = reader.token();
-        let value = reader.value(token, index)?;
-        match reader.token() {
-            (Token::End, _) => Ok(vec![value]),
-            (token, index) => expected("the end", &token, index),
-        }
-    })
+    let mut reader = Reader { settings: settings.get(), text: &text, at: 0, depth: 0 };
+    let (token, index) = reader.token();
+    reader.push(stack, token, index)?;
+    match reader.token() {
+        (Token::End, _) => Ok(1),
+        (token, index) => expected("the end", &token, index),
+    }
 }
 
-enum Token {
+enum Token<'a> {
     ObjectBegin,
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    Text(Vec<u8>),
+    Text(Cow<'a, [u8]>),
     Number(f64),
     Boolean(bool),
     Null,
@@ -42,7 +41,7 @@ enum Token {
     Error(&'static str),
 }
 
-impl Token {
+impl Token<'_> {
     fn name(&self) -> &'static str {
         match self {
             Token::ObjectBegin => "T_OBJ_BEGIN",
@@ -61,27 +60,26 @@ impl Token {
     }
 }
 
-fn expected<T>(wanted: &str, found: &Token, index: usize) -> Native<T> {
+fn expected<T>(wanted: &str, found: &Token<'_>, index: usize) -> Native<T> {
     let found = found.name();
     Err(Problem::Text(format!("Expected {wanted} but found {found} at character {}", index + 1)))
 }
 
 struct Reader<'a> {
-    lua: &'a Lua,
     settings: Settings,
     text: &'a [u8],
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// The byte at a position, or 0 past the end. So a NUL in the text is its end.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
 
     /// The next token and its position, or the position of the error.
-    fn token(&mut self) -> (Token, usize) {
+    fn token(&mut self) -> (Token<'a>, usize) {
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
         }
@@ -113,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&mut self) -> (Token, usize) {
+    fn number(&mut self) -> (Token<'a>, usize) {
         let index = self.at;
         let rest = self.text.get(index..).unwrap_or_default();
         match parse_prefix(rest) {
@@ -125,10 +123,18 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> (Token, usize) {
+    fn string(&mut self) -> (Token<'a>, usize) {
         let index = self.at;
-        let mut found = Vec::new();
         self.at += 1;
+        let start = self.at;
+        let rest = self.text.get(start..).unwrap_or_default();
+        let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0)).unwrap_or(rest.len());
+        self.at += plain;
+        if self.byte(self.at) == b'"' {
+            self.at += 1;
+            return (Token::Text(Cow::Borrowed(&rest[..plain])), index);
+        }
+        let mut found = rest[..plain].to_vec();
         loop {
             match self.byte(self.at) {
                 b'"' => break,
@@ -161,7 +167,7 @@ impl Reader<'_> {
             }
         }
         self.at += 1;
-        (Token::Text(found), index)
+        (Token::Text(Cow::Owned(found)), index)
     }
 
     /// The character of `\uXXXX`, or of a pair of surrogates.
@@ -186,20 +192,22 @@ impl Reader<'_> {
         Some(letter)
     }
 
-    fn value(&mut self, token: Token, index: usize) -> Native<Value> {
+    /// Pushes the value that begins with a token.
+    fn push(&mut self, stack: &mut Stack<'_>, token: Token<'a>, index: usize) -> Native<()> {
         budget::charge(VALUE_WORK)?;
-        Ok(match token {
+        match token {
             Token::Text(text) => {
                 budget::charge(text.len())?;
-                Value::String(self.lua.create_string(text)?)
+                stack.push_text(&text)?;
             }
-            Token::Number(number) => Value::Number(number),
-            Token::Boolean(value) => Value::Boolean(value),
-            Token::Null => null(),
-            Token::ObjectBegin => self.object()?,
-            Token::ArrayBegin => self.array()?,
+            Token::Number(number) => stack.push_number(number)?,
+            Token::Boolean(value) => stack.push_boolean(value)?,
+            Token::Null => stack.push_null()?,
+            Token::ObjectBegin => self.push_object(stack)?,
+            Token::ArrayBegin => self.push_array(stack)?,
             other => return expected("value", &other, index),
-        })
+        }
+        Ok(())
     }
 
     fn descend(&mut self) -> Native<()> {
@@ -211,23 +219,24 @@ impl Reader<'_> {
         Err(Problem::Text(format!("Found too many nested data structures ({depth}) at character {at}")))
     }
 
-    fn object(&mut self) -> Native<Value> {
+    fn push_object(&mut self, stack: &mut Stack<'_>) -> Native<()> {
         self.descend()?;
-        let table = self.lua.create_table()?;
+        stack.push_table(0, 0)?;
         let (mut token, mut index) = self.token();
         if matches!(token, Token::ObjectEnd) {
             self.depth -= 1;
-            return Ok(Value::Table(table));
+            return Ok(());
         }
         loop {
             let Token::Text(key) = token else { return expected("object key string", &token, index) };
+            stack.push_text(&key)?;
             match self.token() {
                 (Token::Colon, _) => {}
                 (other, index) => return expected("colon", &other, index),
             }
             let (token_of_value, index_of_value) = self.token();
-            let value = self.value(token_of_value, index_of_value)?;
-            table.raw_set(self.lua.create_string(key)?, value)?;
+            self.push(stack, token_of_value, index_of_value)?;
+            stack.set()?;
             match self.token() {
                 (Token::ObjectEnd, _) => break,
                 (Token::Comma, _) => {}
@@ -236,20 +245,20 @@ impl Reader<'_> {
             (token, index) = self.token();
         }
         self.depth -= 1;
-        Ok(Value::Table(table))
+        Ok(())
     }
 
-    fn array(&mut self) -> Native<Value> {
+    fn push_array(&mut self, stack: &mut Stack<'_>) -> Native<()> {
         self.descend()?;
-        let table = self.lua.create_table()?;
+        stack.push_table(0, 0)?;
         let (mut token, mut index) = self.token();
         if matches!(token, Token::ArrayEnd) {
             self.depth -= 1;
-            return Ok(Value::Table(table));
+            return Ok(());
         }
         for number in 1.. {
-            let value = self.value(token, index)?;
-            table.raw_set(number, value)?;
+            self.push(stack, token, index)?;
+            stack.set_element(number)?;
             match self.token() {
                 (Token::ArrayEnd, _) => break,
                 (Token::Comma, _) => {}
@@ -258,7 +267,7 @@ impl Reader<'_> {
             (token, index) = self.token();
         }
         self.depth -= 1;
-        Ok(Value::Table(table))
+        Ok(())
     }
 }
 
@@ -318,6 +327,6 @@ fn parse_prefix(text: &[u8]) -> Option<(f64, usize)> {
             len += 1 + sign + exponent;
         }
     }
-    let number: f64 = std::str::from_utf8(&rest[..len]).ok()?.parse().ok()?;
+    let number = mantissa_number::parse_f64(&rest[..len])?;
     Some((sign * number, sign_len + len))
 }

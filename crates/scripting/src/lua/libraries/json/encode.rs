@@ -1,25 +1,26 @@
 //! Writing JSON.
 
-use mlua::{Lua, Table, Value};
+use mantissa_lua::{Item, Stack};
 
 use super::{Invalid, Settings, Shared};
 use crate::lua::budget::{self, Output};
 use crate::lua::convert::format_general;
 use crate::lua::libraries::{NESTING_MAX, VALUE_WORK};
-use crate::lua::native::{self, Arguments, Native, Problem};
+use crate::lua::native::{Native, Problem};
 
-pub(super) fn encode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
-    let (1, Some(value)) = (args.len(), args.get(0)) else {
+pub(super) fn encode(stack: &mut Stack<'_>, settings: &Shared) -> Native<usize> {
+    if stack.arguments() != 1 {
         return Err(Problem::Text("bad argument #1 to 'encode' (expected 1 argument)".to_owned()));
-    };
-    let mut writer = Writer { settings: settings.get(), out: Output::new(lua) };
-    writer.value(value, 0)?;
-    Ok(vec![writer.out.into_value()?])
+    }
+    let mut writer = Writer { settings: settings.get(), out: Output::default() };
+    writer.value(stack, 0)?;
+    stack.push_text(writer.out.as_bytes())?;
+    Ok(1)
 }
 
-struct Writer<'l> {
+struct Writer {
     settings: Settings,
-    out: Output<'l>,
+    out: Output,
 }
 
 /// Whether a byte of a string is written as an escape.
@@ -31,91 +32,92 @@ fn refuse<T>(value: &str, reason: &str) -> Native<T> {
     Err(Problem::Text(format!("Cannot serialise {value}: {reason}")))
 }
 
-impl Writer<'_> {
-    fn value(&mut self, value: &Value, depth: usize) -> Native<()> {
+impl Writer {
+    /// Writes the last value.
+    fn value(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         budget::charge(VALUE_WORK)?;
-        match value {
-            Value::Nil => self.out.extend(b"null")?,
-            Value::LightUserData(pointer) if pointer.0.is_null() => self.out.extend(b"null")?,
-            Value::Boolean(true) => self.out.extend(b"true")?,
-            Value::Boolean(false) => self.out.extend(b"false")?,
-            Value::Integer(number) => self.number(*number as f64)?,
-            Value::Number(number) => self.number(*number)?,
-            Value::String(text) => self.string(&text.as_bytes())?,
-            Value::Table(table) => self.table(table, depth + 1)?,
-            Value::LightUserData(_) => return refuse("userdata", "type not supported"),
-            other => return refuse(other.type_name(), "type not supported"),
+        match stack.item(-1) {
+            Item::Nil | Item::Pointer { is_null: true } => self.out.extend(stack, b"null"),
+            Item::Boolean(true) => self.out.extend(stack, b"true"),
+            Item::Boolean(false) => self.out.extend(stack, b"false"),
+            Item::Number(number) => self.number(stack, number),
+            Item::Text(text) => self.string(stack, text),
+            Item::Table => self.table(stack, depth + 1),
+            other => refuse(other.type_name(), "type not supported"),
         }
-        Ok(())
     }
 
-    fn number(&mut self, number: f64) -> Native<()> {
+    fn number(&mut self, stack: &Stack<'_>, number: f64) -> Native<()> {
         if !number.is_finite() {
             match self.settings.encode_invalid {
                 Invalid::Refuse => return refuse("number", "must not be NaN or Inf"),
-                Invalid::Null => return self.out.extend(b"null"),
+                Invalid::Null => return self.out.extend(stack, b"null"),
                 Invalid::Write => {}
             }
         }
         let text = format_general(number, self.settings.precision as usize);
-        self.out.extend(text.as_bytes())
+        self.out.extend(stack, text.as_bytes())
     }
 
-    fn string(&mut self, text: &[u8]) -> Native<()> {
-        self.out.push(b'"')?;
+    fn string(&mut self, stack: &Stack<'_>, text: &[u8]) -> Native<()> {
+        self.out.push(stack, b'"')?;
         let mut rest = text;
         while let Some(plain_len) = rest.iter().position(|byte| is_escaped(*byte)) {
-            self.out.extend(&rest[..plain_len])?;
+            self.out.extend(stack, &rest[..plain_len])?;
             let byte = rest[plain_len];
             rest = &rest[plain_len + 1..];
             match byte {
-                b'"' | b'\\' | b'/' => self.out.extend(&[b'\\', byte])?,
-                0x08 => self.out.extend(b"\\b")?,
-                b'\t' => self.out.extend(b"\\t")?,
-                b'\n' => self.out.extend(b"\\n")?,
-                0x0C => self.out.extend(b"\\f")?,
-                b'\r' => self.out.extend(b"\\r")?,
-                _ => self.out.extend(format!("\\u{byte:04x}").as_bytes())?,
+                b'"' | b'\\' | b'/' => self.out.extend(stack, &[b'\\', byte])?,
+                0x08 => self.out.extend(stack, b"\\b")?,
+                b'\t' => self.out.extend(stack, b"\\t")?,
+                b'\n' => self.out.extend(stack, b"\\n")?,
+                0x0C => self.out.extend(stack, b"\\f")?,
+                b'\r' => self.out.extend(stack, b"\\r")?,
+                _ => self.out.extend(stack, format!("\\u{byte:04x}").as_bytes())?,
             }
         }
-        self.out.extend(rest)?;
-        self.out.push(b'"')
+        self.out.extend(stack, rest)?;
+        self.out.push(stack, b'"')
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Native<()> {
+    /// Writes the table that is the last value.
+    fn table(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         if depth as i64 > self.settings.encode_depth_max || depth > NESTING_MAX {
             return Err(Problem::Text(format!("Cannot serialise, excessive nesting ({depth})")));
         }
-        match self.array_len(table)? {
+        match self.array_len(stack)? {
             Some(len) if len > 0 => {
-                self.out.push(b'[')?;
-                for index in 1..=len {
+                self.out.push(stack, b'[')?;
+                for index in 1..=len as usize {
                     if index > 1 {
-                        self.out.push(b',')?;
+                        self.out.push(stack, b',')?;
                     }
-                    self.value(&table.raw_get(index)?, depth)?;
+                    stack.push_element(-1, index)?;
+                    self.value(stack, depth)?;
+                    stack.pop(1);
                 }
-                self.out.push(b']')
+                self.out.push(stack, b']')
             }
-            _ => self.object(table, depth),
+            _ => self.object(stack, depth),
         }
     }
 
-    /// The highest index of an array; `None` if the table is written as an object.
-    fn array_len(&self, table: &Table) -> Native<Option<i64>> {
-        let (mut highest, mut count) = (0i64, 0i64);
-        for pair in table.pairs::<Value, Value>() {
+    /// The highest index of the array that is the last value; `None` if the table is written as an object.
+    fn array_len(&self, stack: &mut Stack<'_>) -> Native<Option<i64>> {
+        let (mut highest, mut count, mut is_array) = (0i64, 0i64, true);
+        stack.each(-1, |stack| {
             budget::charge(VALUE_WORK)?;
-            let number = match pair?.0 {
-                Value::Integer(number) => number as f64,
-                Value::Number(number) => number,
-                _ => return Ok(None),
-            };
-            if number < 1.0 || number != number.trunc() {
-                return Ok(None);
+            match stack.item(-2) {
+                Item::Number(number) if number >= 1.0 && number == number.trunc() => {
+                    highest = highest.max(number as i64);
+                    count += 1;
+                }
+                _ => is_array = false,
             }
-            highest = highest.max(number as i64);
-            count += 1;
+            Ok::<_, Problem>(is_array)
+        })?;
+        if !is_array {
+            return Ok(None);
         }
         let settings = &self.settings;
         if settings.sparse_ratio > 0
@@ -130,26 +132,26 @@ impl Writer<'_> {
         Ok(Some(highest))
     }
 
-    fn object(&mut self, table: &Table, depth: usize) -> Native<()> {
-        self.out.push(b'{')?;
+    fn object(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
+        self.out.push(stack, b'{')?;
         let mut is_first = true;
-        for pair in table.pairs::<Value, Value>() {
-            let (key, value) = pair?;
+        stack.each(-1, |stack| {
             if !std::mem::replace(&mut is_first, false) {
-                self.out.push(b',')?;
+                self.out.push(stack, b',')?;
             }
-            match &key {
-                Value::String(text) => self.string(&text.as_bytes())?,
-                Value::Integer(_) | Value::Number(_) => {
-                    self.out.push(b'"')?;
-                    self.number(native::number_of(&key).unwrap_or(0.0))?;
-                    self.out.push(b'"')?;
+            match stack.item(-2) {
+                Item::Text(text) => self.string(stack, text)?,
+                Item::Number(number) => {
+                    self.out.push(stack, b'"')?;
+                    self.number(stack, number)?;
+                    self.out.push(stack, b'"')?;
                 }
                 other => return refuse(other.type_name(), "table key must be a number or string"),
             }
-            self.out.push(b':')?;
-            self.value(&value, depth)?;
-        }
-        self.out.push(b'}')
+            self.out.push(stack, b':')?;
+            self.value(stack, depth)?;
+            Ok(true)
+        })?;
+        self.out.push(stack, b'}')
     }
 }
