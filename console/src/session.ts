@@ -34,6 +34,12 @@ const ASKED: Record<string, string[]> = {
   functionDelete: ["FUNCTION", "DELETE", "library"],
   save: ["BGSAVE"],
   rewrite: ["BGREWRITEAOF"],
+  backup: ["BACKUP", "STATUS"],
+  backupList: ["BACKUP", "LIST"],
+  backupStart: ["BACKUP", "START"],
+  backupSeal: ["BACKUP", "SEAL"],
+  backupAbort: ["BACKUP", "ABORT"],
+  backupCleanup: ["BACKUP", "CLEANUP"],
   archive: ["MANTISSA.ARCHIVE", "STATUS"],
   archiveNow: ["MANTISSA.ARCHIVE", "NOW"],
   publish: ["PUBLISH", "channel", "message"],
@@ -75,6 +81,8 @@ const PROBES: Record<string, string[]> = {
   clients: ["CLIENT", "LIST", "ID", "x"],
   config: ["CONFIG", "GET", "none"],
   functions: ["FUNCTION", "LIST", "LIBRARYNAME", "none"],
+  backup: ["BACKUP", "STATUS"],
+  backupList: ["BACKUP", "LIST"],
   archive: ["MANTISSA.ARCHIVE", "STATUS"],
 };
 
@@ -119,6 +127,21 @@ export class Session {
   async call(...words: Word[]): Promise<Reply> {
     this.check(words);
     return this.main.call(...words);
+  }
+
+  /** Runs a command that waits, on a connection of its own: what the views ask meanwhile is answered. */
+  async callApart(...words: Word[]): Promise<Reply> {
+    this.check(words);
+    // Fails: it is not to run at some time later, when the server is back.
+    if (this.main.state !== "ready") return this.main.call(...words);
+    const connection = this.connect();
+    connection.open();
+    try {
+      await connection.whenReady();
+      return await connection.call(...words);
+    } finally {
+      this.disconnect(connection);
+    }
   }
 
   /** Runs commands as a transaction. Errors of single ones are thrown. */
@@ -309,6 +332,8 @@ const ALWAYS = new Set([
   "MANTISSA.TREE",
   "MANTISSA.JOBS",
   "MANTISSA.KEYS",
+  "BACKUP|STATUS",
+  "BACKUP|LIST",
   "MANTISSA.ARCHIVE|STATUS",
   "MANTISSA.ARCHIVE|LIST",
   "EVAL_RO",

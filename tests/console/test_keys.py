@@ -58,6 +58,12 @@ def answer(page, **words):
     dialog.wait_for(state="hidden")
 
 
+def log_in(page, user, password):
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
 def test_the_tree(server, open_page, check_accessibility):
     for number in range(30):
         server.redis.call("SET", f"user:{number}:name", "x")
@@ -413,9 +419,7 @@ def test_what_the_user_may_not_do_is_not_offered(server, open_page):
     server.redis.call("ACL", "SETUSER", "reader", "on", ">pw", "~app:*", "+@read", "+@connection")
     server.redis.call("CONFIG", "SET", "requirepass", "p")
     page = open_page(server, "#/keys")
-    page.get_by_label("User").fill("reader")
-    page.get_by_label("Password").fill("pw")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, "reader", "pw")
     item = page.get_by_role("option", name="app:1").or_(page.get_by_role("treeitem", name="app:"))
     item.first.wait_for()
     assert page.get_by_role("link", name="Overview").count() == 0
@@ -431,9 +435,7 @@ def test_rights_are_asked_for(server, open_page, rules):
     server.redis.call("JSON.SET", "json", "$", "[1]")
     server.redis.call("CONFIG", "SET", "requirepass", "p")
     page = open_page(server, address("string"))
-    page.get_by_label("User").fill("ada")
-    page.get_by_label("Password").fill("pw")
-    page.get_by_role("button", name="Log in").click()
+    log_in(page, "ada", "pw")
     pane(page).get_by_role("button", name="Save").wait_for()
     links = page.get_by_role("navigation").get_by_role("link").all_inner_texts()
     assert "Configuration" not in links and "Clients" in links and ("Users" in links) == ("-acl" not in rules)

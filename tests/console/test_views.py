@@ -268,6 +268,6 @@ def test_all_views_fit_and_write_nothing(server, open_page, check_accessibility,
         page.locator("main h1").wait_for(state="attached")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), names.nth(at).inner_text()
         check_accessibility(page)
-        for word in ("Delete", "Empty it", "New user", "Save now", "Write into the file", "Load a library"):
+        for word in ("Delete", "Empty it", "New user", "Save now", "Start", "Write into the file", "Load a library"):
             assert page.get_by_role("button", name=word, exact=True).count() == 0
     assert before in server.redis.call("INFO", "persistence")

@@ -1,9 +1,10 @@
-// What is written to disk: dumps, the append-only file, and snapshots in an archive.
+// What is written to disk: dumps, the append-only file, a backup, and snapshots in an archive.
 import { parseInfo } from "../samples";
 import type { Session } from "../session";
 import { useEvery, useLoaded, useStore } from "../store";
 import { bytes, count, duration, fields, moment, numberOf, show, type Reply } from "../text";
 import { attempt, Button, Failure, Panel, Table } from "../ui";
+import { Backups } from "./backups";
 
 type Found = Map<string, Reply>;
 
@@ -107,6 +108,7 @@ export function Saves(props: { session: Session }) {
           }
         />
       </Panel>
+      {session.may("backup") && <Backups session={session} />}
       {loaded.value?.archive && (
         <ArchivePanel
           session={session}
