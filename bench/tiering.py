@@ -3,6 +3,7 @@
 has all of it in memory; reads of values that are on disk, beside fio; what a value on disk takes of memory.
 
     cargo build --profile fast && bench/tiering.py target/fast/mantissa [--keys 400000] [--rounds 5] [--folder .]
+        [--policy allkeys-lfu]
 
 Medians of alternating rounds. Both servers run at the same time, and only one of them has work. The load comes from
 `mantissa benchmark` with 20 connections. Reads of values on disk go through the page cache here, as they do in use;
@@ -83,6 +84,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--folder", default=".")
+    parser.add_argument("--policy", default="noeviction", help="maxmemory-policy, which says what goes to disk")
     options = parser.parse_args()
     program = options.program.resolve()
     keys = ["-r", str(options.keys)]
@@ -94,7 +96,8 @@ def main():
         whole = int(memory.info()["used_memory"]) - empty
         limit = empty + whole // 4
         tiered = Server(program, folder, "--maxmemory", str(limit), "--tier-dir", folder,
-                        "--tier-max-size", "64gb", "--tier-threads", str(THREADS))
+                        "--tier-max-size", "64gb", "--tier-threads", str(THREADS),
+                        "--maxmemory-policy", options.policy)
         try:
             tiered.load(*fill)
             print(f"data {whole / 2**20:.0f} MiB, maxmemory {limit / 2**20:.0f} MiB")
