@@ -160,7 +160,7 @@ def test_generated(family, protocol, servers):
 
 
 @pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in ("streams", "geo")])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_values_on_disk_change_nothing(family, servers_on_disk):
     compare_episodes(family, FAMILIES[family], 2, servers_on_disk)
 

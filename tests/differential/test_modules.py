@@ -17,7 +17,7 @@ from differential.test_command_table import differences, pairs, table_entry
 from differential.test_generated import compare_episodes
 from differential.test_matrix import SETUPS, SHOWN_MAX, play
 from support.modules import COMMANDS, LATER, has_series, need_modules
-from support.servers import Server
+from support.servers import Server, subject_is_oracle
 
 HERE = pathlib.Path(__file__).parent
 STREAMS = sorted((HERE / "streams" / "modules").glob("*.txt"))
@@ -44,9 +44,19 @@ def read_matrix(path):
 
 @pytest.fixture(scope="module")
 def servers():
+    yield from both(OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def servers_on_disk():
+    """The subject has every value that can be there on disk before each request."""
+    yield from both(OPTIONS | {"tier-dir": ".", "tier-pressure": "yes", "tier-min-bytes": "1"})
+
+
+def both(of_subject):
     need_modules()
     with Server("oracle", OPTIONS, modules=True) as oracle:
-        with Server("subject", OPTIONS, workers=2, modules=True) as subject:
+        with Server("subject", of_subject, workers=2, modules=True) as subject:
             yield oracle, subject
             if not subject.alive:
                 print(subject.log_tail())
@@ -73,6 +83,13 @@ def test_module_stream(path, protocol):
 def test_module_generated(family, protocol, servers):
     need_modules(family)
     compare_episodes(family, [f"modules/{family}"], protocol, servers)
+
+
+@pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_module_values_on_disk_change_nothing(family, servers_on_disk):
+    need_modules(family)
+    compare_episodes(family, [f"modules/{family}"], 2, servers_on_disk)
 
 
 @pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])

@@ -166,6 +166,11 @@ impl TopK {
         self.body.heap.places()
     }
 
+    /// Whether it has an item that files do not tell from a place without one: an empty one of count 0.
+    pub fn has_nameless_item(&self) -> bool {
+        self.places().flatten().any(|item| item.item.is_empty() && item.count == 0)
+    }
+
     /// The items with a count, the largest first.
     pub fn list(&self) -> Vec<TopItem<'_>> {
         let mut items: Vec<TopItem<'_>> = self.places().flatten().filter(|item| item.count > 0).collect();

@@ -60,6 +60,7 @@ impl Entry {
                 // The labels of a series are indexed, a t-digest is compressed when it is written, and of a
                 // vector set neighbours are looked at without its shard's lock.
                 ValueRef::Series(_) | ValueRef::TDigest(_) | ValueRef::VectorSet(_) => false,
+                ValueRef::TopK(sketch) => !sketch.has_nameless_item(),
                 _ => true,
             },
         };
