@@ -60,7 +60,11 @@ pub fn start(engine: &Engine) -> Result<(), String> {
 fn write(engine: &Engine) {
     let Some(file) = engine.tier.file() else { return };
     let drained = || engine.send_all(|| Message::Resume);
-    let failed = |error: &std::io::Error| warning!("Values can't be written to tier-dir: {error}");
+    let failed = |error: &std::io::Error| {
+        warning!("Values can't be written to tier-dir: {error}");
+        // Who waits for the disk waits in vain.
+        engine.send_all(|| Message::Resume);
+    };
     file.write_until(|| engine.stopping.load(Ordering::Relaxed), drained, failed);
 }
 

@@ -501,9 +501,10 @@ impl TierFile {
         sparse.map(|(segment, _)| segment.number()).collect()
     }
 
-    /// Whether so much waits to be written that nothing is appended.
+    /// Whether so much waits to be written that nothing is appended until some of it has been. False while
+    /// writing fails: that may never end.
     pub fn is_behind(&self) -> bool {
-        self.state().waiting_bytes >= WAITING_BYTES_MAX
+        self.state().refusal() == Some(Refusal::Behind)
     }
 
     /// What INFO shows.

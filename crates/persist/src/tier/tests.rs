@@ -227,6 +227,27 @@ fn a_full_file_refuses_and_a_failing_disk_loses_nothing() {
     });
 }
 
+#[test]
+fn nobody_is_to_wait_for_a_disk_that_fails() {
+    let storage = MemoryStorage::new();
+    let file = file_in(&storage, 2);
+    let mut encoder = RecordEncoder::default();
+    let entry = text_entry(vec![b'x'; 100_000]);
+    let mut colds = Vec::new();
+    while let Ok(cold) = file.append(&mut encoder, &entry) {
+        colds.push(cold);
+    }
+    assert!(file.is_behind());
+    storage.make_read_only(true);
+    with_writer(&file, || {
+        wait_until(|| file.figures().write_errors > 0);
+        assert!(!file.is_behind() && file.figures().waiting_bytes >= WAITING_BYTES_MAX as u64);
+        storage.make_read_only(false);
+        wait_until(|| file.append(&mut RecordEncoder::default(), &entry).is_ok());
+    });
+    assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
+}
+
 /// A text of which no two blocks are equal.
 fn long_text(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
