@@ -558,6 +558,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_is_in_memory_too_takes_as_long_to_free() {
+        let file = Arc::<Values>::default();
+        let segment = Segment::new(1, file.clone());
+        let mut hash = Hash::new();
+        (0..2_000).for_each(|number| {
+            hash.set(format!("field:{number}").as_bytes(), b"value", &EncodingLimits::default());
+        });
+        let entry = Entry::new(b"hash", Value::Hash(hash), None, 0);
+        let effort = entry.free_effort();
+        let entry = cold_entry(&file, &segment, 0, entry);
+        assert!(effort > 1 && entry.free_effort() == 1);
+        entry.bring().expect("it is there");
+        assert_eq!(entry.free_effort(), effort);
+    }
+
+    #[test]
     fn a_part_is_of_the_record_that_it_was_read_from() {
         let file = Arc::<Values>::default();
         let segment = Segment::new(1, file.clone());

@@ -562,7 +562,7 @@ impl Entry {
 
     /// About how many allocations freeing the entry takes; used to decide whether to do it in the background.
     pub fn free_effort(&self) -> usize {
-        if self.is_cold() {
+        if !self.is_in_memory() {
             return 1;
         }
         with_value!(self.value(), _ => 1, value => Collection::free_effort(value))
