@@ -204,6 +204,17 @@ def test_transactions_and_scripts_wait_for_all_that_they_name(tiered):
         assert int(figure(connection, "tier_waited_requests")) > waited
 
 
+def test_transactions_wait_for_keys_of_databases_that_they_select(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection, server.connect() as other:
+        other.call("SELECT", 1)
+        other.call("SET", "key", value_of(1))
+        eventually(lambda: location(other, "key") == "disk", "it does not go to disk")
+        assert connection.pipeline([("MULTI",), ("SELECT", 1), ("GET", "key")])[-1].text() == "QUEUED"
+        assert connection.call("EXEC") == [b"OK", value_of(1)]
+        assert figure(connection, "tier_waited_requests") != "0"
+
+
 def calls(connection, command):
     """How often a command has run, as INFO counts it."""
     return int(figure(connection, f"cmdstat_{command}").split("calls=")[1].split(",")[0])

@@ -426,10 +426,7 @@ impl<'e> Applier<'e> {
             batch.parse(body, &mut position, &mut parser, &RequestLimits::TRUSTED);
             for request in &batch.requests {
                 let args = request.args(body, &batch.slices);
-                if parse::is(args.at(0), "SELECT") {
-                    let number = args.get(1).and_then(mantissa_number::parse_i64);
-                    database = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(database);
-                }
+                database = fetch::database_after(args, database);
                 if database < access.database_count() {
                     access.select(database);
                     let command = replay::command_of(&mut self.context, args)?;

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{KeyFlags, Traits};
-use mantissa_commands::{Access, Error, Outcome, Unread, find_keys, key_flags};
+use mantissa_commands::{Access, Error, Outcome, Unread, find_keys, key_flags, parse};
 use mantissa_protocol::Args;
 use mantissa_store::cold::Cold;
 use mantissa_store::{Entry, ShardSet};
@@ -67,8 +67,11 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     session.part = None;
     let mut missing = Vec::new();
     if info.traits.has(Traits::RUNS_QUEUE) {
+        let mut database = session.database;
         for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
-            find_missing(context, session.database, queued.command, queued.args.as_args(), &mut missing);
+            let args = queued.args.as_args();
+            database = database_after(args, database);
+            find_missing(context, database, queued.command, args, &mut missing);
         }
     } else {
         find_missing(context, session.database, command, args, &mut missing);
@@ -139,6 +142,12 @@ fn find_missing_part(
     }
     let range = cold.place().blocks_of(range.start as usize..range.end as usize)?;
     Some((cold, range))
+}
+
+/// The database that is selected once a command has run in `database`, if it is one that is there.
+pub fn database_after(args: Args<'_>, database: usize) -> usize {
+    let number = args.get(1).filter(|_| parse::is(args.at(0), "SELECT")).and_then(mantissa_number::parse_i64);
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or(database)
 }
 
 /// Has `visit` see the keys of a command whose values it needs.
