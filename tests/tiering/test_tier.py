@@ -270,6 +270,27 @@ def test_keys_that_are_found_by_running_are_waited_for(tiered):
         assert connection.call("EXEC") == [value_of(8), expected]
 
 
+def test_reads_that_take_long_are_waited_for(tiered):
+    """However many reads wait, each value is read once, and no request reads by itself."""
+    count, text = 24, "x" * (6 << 20)
+    server = tiered(**{"tier-pressure": "yes", "maxmemory": "1gb", "tier-threads": 1, "hz": 500})
+    connections = [server.connect(timeout=120) for _ in range(count)]
+    with server.connect(timeout=120) as connection:
+        keys = [f"key:{number}" for number in range(count)]
+        for key in keys:
+            connection.call("SET", key, text)
+        eventually(lambda: all(location(connection, key) == "disk" for key in keys), "not all are on disk")
+        connection.call("CONFIG", "SET", "tier-pressure", "no")
+        before = [int(figure(connection, name)) for name in ("tier_reads", "tier_waited_requests")]
+        for client, key in zip(connections, keys):
+            client.send("EVAL", "return #redis.call('GET', ARGV[1])", 0, key)
+        assert [client.read().plain() for client in connections] == [len(text)] * count
+        after = [int(figure(connection, name)) for name in ("tier_reads", "tier_waited_requests")]
+        assert [late - early for late, early in zip(after, before)] == [count, count]
+    for client in connections:
+        client.close()
+
+
 def test_watched_keys_do_not_change_by_moving(tiered):
     server = tiered(**{"tier-pressure": "yes"})
     with server.connect() as connection, server.connect() as other:

@@ -14,7 +14,7 @@ use crate::acl::User;
 use crate::client::ConnId;
 use crate::invocation::Command;
 use crate::state::replication::Replica;
-use crate::state::tier::PartRead;
+use crate::state::tier::{PartRead, Waiting};
 use crate::state::tracking::Tracker;
 
 pub use crate::client::{Identity, SharedSession, flag};
@@ -215,6 +215,8 @@ pub struct Session {
     pub tracker: Option<Box<Tracker>>,
     /// How often its present request has waited for values on disk.
     pub fetches: u32,
+    /// The values that it waits for.
+    pub waiting: Option<Arc<Waiting>>,
     /// What its present request has turned out to need besides.
     pub rerun: Rerun,
     /// What is read for that request of a string on disk, if it needs only a part.
@@ -247,6 +249,7 @@ impl Session {
             subscriptions: None,
             tracker: None,
             fetches: 0,
+            waiting: None,
             rerun: Rerun::default(),
             part: None,
             logged_lsn: 0,

@@ -227,6 +227,13 @@ pub struct Waiting {
     left: AtomicUsize,
 }
 
+impl Waiting {
+    /// Whether values are still to come.
+    pub fn is_waiting(&self) -> bool {
+        self.left.load(Ordering::Acquire) > 0
+    }
+}
+
 /// Reads that wait, and those who wait for them.
 #[derive(Default)]
 pub struct Reads {
@@ -279,8 +286,8 @@ impl Reads {
         self.queue.lock().failure(&Wanted::Part(cold.id(), range.clone()))
     }
 
-    /// Has values read for a session's request.
-    pub fn add(&self, session: &Arc<SharedSession>, missing: Vec<(Key, Cold)>) {
+    /// Has values read for a session's request, and returns what tells whether they have been.
+    pub fn add(&self, session: &Arc<SharedSession>, missing: Vec<(Key, Cold)>) -> Arc<Waiting> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         let left = AtomicUsize::new(missing.len());
         let waiting = Arc::new(Waiting { session: Arc::clone(session), left });
@@ -293,6 +300,7 @@ impl Reads {
                 self.arrived.notify_one();
             }
         }
+        waiting
     }
 
     /// Has these bytes of a record read for a session's request, and returns where they go.

@@ -55,6 +55,11 @@ pub enum Ready {
 /// Sees to it that the values that a request needs are in memory, and that there is room for what it writes.
 pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&Command, Args<'_>)) -> Ready {
     let engine = context.engine;
+    // Others than the readers have requests tried again too.
+    if session.waiting.as_ref().is_some_and(|waiting| waiting.is_waiting()) && !engine.scripting.is_busy() {
+        return Ready::Later;
+    }
+    session.waiting = None;
     let info = command.info;
     if info.flags.has(mantissa_commands::spec::Flags::DENYOOM)
         && offload::has_to_wait(engine, context.active.config.maxmemory)
@@ -271,10 +276,10 @@ pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
 }
 
 /// Has values read for the session's request.
-fn read(context: &Context, session: &Session, mut unread: Vec<Unread>) {
+fn read(context: &Context, session: &mut Session, mut unread: Vec<Unread>) {
     unread.sort_by_key(|(key, _)| (key.0, key.1.0));
     unread.dedup_by_key(|(key, _)| *key);
-    context.engine.tier.reads.add(&session.shared, unread);
+    session.waiting = Some(context.engine.tier.reads.add(&session.shared, unread));
 }
 
 /// Reads values until the engine ends.
