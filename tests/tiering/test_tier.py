@@ -270,6 +270,24 @@ def test_keys_that_are_found_by_running_are_waited_for(tiered):
         assert connection.call("EXEC") == [value_of(8), expected]
 
 
+def test_a_script_that_begins_anew_often_leaves_the_next_alone(tiered):
+    """One that needs more values, each found by running, than it may begin anew for."""
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection:
+        keys = [f"key:{number}" for number in range(80)]
+        for key in keys:
+            connection.call("SET", key, "x" * 200)
+        script = "local t = 0 for i = 0, 79 do t = t + #redis.call('GET', 'key:' .. i) end return t"
+        for _ in range(2):
+            there = lambda: all(location(connection, key) == "disk" for key in keys)
+            eventually(there, "not all are on disk")
+            waited = int(figure(connection, "tier_waited_requests"))
+            connection.call("CONFIG", "RESETSTAT")
+            assert connection.call("EVAL", script, 0) == 16_000
+            assert calls(connection, "get") == 80
+            assert int(figure(connection, "tier_waited_requests")) > waited + 60
+
+
 def test_reads_that_take_long_are_waited_for(tiered):
     """However many reads wait, each value is read once, and no request reads by itself."""
     count, text = 24, "x" * (6 << 20)

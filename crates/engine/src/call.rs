@@ -74,7 +74,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
         _ => invoke(context, session, call, None, reply),
     };
     drop(sweep);
-    if session.rerun.is_possible && !session.rerun.unread.is_empty() {
+    if session.rerun.is_noted && !session.rerun.unread.is_empty() {
         return;
     }
     if context.outbox.logged_lsn != logged_lsn {
@@ -204,7 +204,7 @@ fn run_data(
     if command.info.traits.has(Traits::READS_BY_LABEL) {
         outcome = outcome.and_then(|()| check_found(session, call, &mut access));
     }
-    if session.rerun.is_possible {
+    if session.rerun.is_noted {
         outcome = fetch::take_unread(engine, session, &mut access, outcome);
     }
     if access.wants_to_wait() {

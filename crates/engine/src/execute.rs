@@ -90,7 +90,7 @@ pub fn execute(
         call::run_request(context, session, call, suppressed.as_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
-        if session.rerun.is_possible && fetch::is_to_rerun(context, session) {
+        if session.rerun.is_noted && fetch::is_to_rerun(context, session) {
             reply.truncate(start);
             return Progress::Postponed;
         }
@@ -153,6 +153,7 @@ fn reject(
     mut error: Error,
     reply: &mut Reply,
 ) {
+    session.forget_fetches();
     if command.is_some_and(|command| command.info.traits.has(Traits::RUNS_QUEUE)) {
         transaction::end(context, session);
         let reason = error.text().trim_start_matches("ERR ").to_owned();

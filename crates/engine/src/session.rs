@@ -168,14 +168,24 @@ impl Subscriptions {
 /// read.
 #[derive(Default)]
 pub struct Rerun {
-    /// Whether it may end for that.
-    pub is_possible: bool,
+    /// Whether values may be on disk, so that what it turns out to need is noted.
+    pub is_noted: bool,
     /// Whether it has, and what is to be read.
     pub unread: Vec<Unread>,
     /// How often it has.
     pub count: u32,
     /// Calls that it has made as a script: they have been counted and shown.
     pub called: usize,
+}
+
+impl Rerun {
+    /// How often a request begins anew.
+    pub const COUNT_MAX: u32 = 64;
+
+    /// Whether the request may end to begin anew.
+    pub fn is_possible(&self) -> bool {
+        self.is_noted && self.count < Self::COUNT_MAX
+    }
 }
 
 /// The state of a client that its commands read and change. It is a plain value, owned by the thread that
@@ -280,6 +290,12 @@ impl Session {
     pub fn set_user(&mut self, user: &Arc<User>) {
         *self.shared.user.lock() = Arc::clone(user);
         self.user = Arc::clone(user);
+    }
+
+    /// Forgets what its request has waited for: it does not run.
+    pub fn forget_fetches(&mut self) {
+        (self.fetches, self.waiting) = (0, None);
+        (self.part, self.rerun) = (None, Rerun::default());
     }
 
     /// Selects a database.

@@ -171,7 +171,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
 
     /// Ends the run if a command needs values on disk that can be read before it runs again.
     fn leave_if_unread(&mut self, command: &Command, args: Args<'_>) -> Outcome {
-        if self.has_effects || !self.rules.owns_locks || !self.session.rerun.is_possible {
+        if self.has_effects || !self.rules.owns_locks || !self.session.rerun.is_possible() {
             return Ok(());
         }
         self.access.select(self.session.database);

@@ -15,7 +15,7 @@
 //!
 //! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
 //! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
-//! been read ([`Rerun`]), [`RERUNS_MAX`] times at most.
+//! been read ([`Rerun`]), [`Rerun::COUNT_MAX`] times at most.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -38,9 +38,6 @@ use crate::warning;
 
 /// How often a request waits for values.
 const FETCHES_MAX: u32 = 4;
-
-/// How often a request begins anew because of what it turned out to need.
-const RERUNS_MAX: u32 = 64;
 
 /// Whether a request can run.
 pub enum Ready {
@@ -86,7 +83,6 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         return Ready::Now;
     }
     if let Some(reason) = engine.tier.reads.failure(&missing) {
-        session.fetches = 0;
         return Ready::Never(unreadable(reason));
     }
     session.fetches += 1;
@@ -113,7 +109,6 @@ fn prepare_part(context: &Context, session: &mut Session, (cold, range): (Cold, 
         None => reads.part_failure(&cold, &range),
     };
     if let Some(reason) = failure {
-        (session.fetches, session.part) = (0, None);
         return Ready::Never(unreadable(reason));
     }
     if session.fetches >= FETCHES_MAX {
@@ -256,8 +251,8 @@ pub fn take_unread(
 /// Lets the session's request end to begin anew, if it has not done so too often.
 #[cold]
 pub fn allow_rerun(context: &mut Context, session: &mut Session) {
-    session.rerun.is_possible = session.rerun.count < RERUNS_MAX;
-    context.collected.leaves_unread = session.rerun.is_possible;
+    session.rerun.is_noted = true;
+    context.collected.leaves_unread = session.rerun.is_possible();
 }
 
 /// Whether the session's request has ended to begin anew, which it does when [`Message::Retry`] comes.
@@ -269,7 +264,7 @@ pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
         session.rerun = Rerun::default();
         return false;
     }
-    session.rerun.is_possible = false;
+    session.rerun.is_noted = false;
     session.rerun.count += 1;
     read(context, session, unread);
     true
