@@ -3,7 +3,7 @@
 has all of it in memory; reads of values that are on disk, beside fio; what a value on disk takes of memory.
 
     cargo build --profile fast && bench/tiering.py target/fast/mantissa [--keys 400000] [--rounds 5] [--folder .]
-        [--policy allkeys-lfu]
+        [--skews 0.99,1.2] [--policy allkeys-lfu]
 
 Medians of alternating rounds. Both servers run at the same time, and only one of them has work. The load comes from
 `mantissa benchmark` with 20 connections. Reads of values on disk go through the page cache here, as they do in use;
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--folder", default=".")
+    parser.add_argument("--skews", default="0.99", help="exponents of zipfian distributions, a list")
     parser.add_argument("--policy", default="noeviction", help="maxmemory-policy, which says what goes to disk")
     options = parser.parse_args()
     program = options.program.resolve()
@@ -104,7 +105,9 @@ def main():
             on_disk = int(tiered.info()["tier_values"])
             print(f"values on disk: {on_disk} of {options.keys}")
             kinds = {
-                "zipfian 0.99, 95 % GET": ["--mix", "get:95,set:5", "--keys", "zipfian:0.99"],
+                f"zipfian {skew}, 95 % GET": ["--mix", "get:95,set:5", "--keys", f"zipfian:{skew}"]
+                for skew in options.skews.split(",")
+            } | {
                 "uniform GET": ["-t", "get", "--keys", "uniform"],
             }
             results = {}

@@ -259,18 +259,22 @@ fn answer(answers: &mut BufReader<&TcpStream>) -> Result<(), Failure> {
     Err(Failure::Refused(Error::quoting("ERR Target instance replied with error: ", said, "")))
 }
 
-fn pack(key: &[u8], access: &Access<'_>) -> Option<Parcel> {
-    let entry = access.read(key)?;
-    let payload = dump_value(entry.value(), &super::dump::write_options(access.settings()));
-    Some(Parcel { key: key.to_vec(), payload, expiry: entry.expiry() })
+/// What is sent of a key; `None` if there is no such key.
+fn pack(key: &[u8], access: &Access<'_>) -> Outcome<Option<Parcel>> {
+    let Some(entry) = access.read(key) else { return Ok(None) };
+    let options = super::dump::write_options(access.settings());
+    let payload = entry.look_at(|value| dump_value(value, &options));
+    let payload = payload.map_err(|reason| Error::new(format!("ERR {reason}")))?;
+    Ok(Some(Parcel { key: key.to_vec(), payload, expiry: entry.expiry() }))
 }
 
 /// Whether a key is still what was sent.
 fn is_same(access: &Access<'_>, parcel: &Parcel) -> bool {
     let settings: &Settings = access.settings();
     access.peek(&parcel.key).is_none_or(|entry| {
-        entry.expiry() == parcel.expiry
-            && dump_value(entry.value(), &super::dump::write_options(settings)) == parcel.payload
+        let options = super::dump::write_options(settings);
+        let is_same = entry.look_at(|value| dump_value(value, &options) == parcel.payload);
+        entry.expiry() == parcel.expiry && is_same.unwrap_or(false)
     })
 }
 
@@ -280,8 +284,9 @@ fn migrate(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let keyspace = &invocation.engine().keyspace;
     let mut shards = ShardSet::EMPTY;
     keys.iter().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
-    let parcels: Vec<Parcel> =
-        invocation.with_access(shards, |access| keys.iter().filter_map(|key| pack(key, access)).collect());
+    let parcels: Outcome<Vec<Parcel>> = invocation
+        .with_access(shards, |access| keys.iter().filter_map(|key| pack(key, access).transpose()).collect());
+    let parcels = parcels?;
     if parcels.is_empty() {
         reply.simple("NOKEY");
         return Ok(());
