@@ -196,9 +196,11 @@ impl<'s> Stack<'s> {
 
     /// Collects all garbage.
     pub fn collect(&self) {
-        // SAFETY: what lies on the stack is no garbage, and an error of a finalizer ends in this call.
+        // SAFETY: what lies on the stack is no garbage. An error of a finalizer ends here, and is taken off.
         unsafe {
-            ffi::lua_cpcall(self.state, collect, std::ptr::null_mut());
+            if ffi::lua_cpcall(self.state, collect, std::ptr::null_mut()) != ffi::LUA_OK {
+                ffi::lua_settop(self.state, -2);
+            }
         }
     }
 
