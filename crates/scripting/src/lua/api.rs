@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use mantissa_lua::{Fault, Stack};
+use mantissa_lua::Stack;
 use mantissa_protocol::Protocol;
 use mlua::{Lua, Table, Value};
 use sha1::{Digest as _, Sha1};
@@ -50,7 +50,7 @@ pub fn common_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
     fields.set("status_reply", native::function(lua, status_reply)?)?;
     fields.set("setresp", native::function(lua, set_protocol)?)?;
     fields.set("set_repl", native::function(lua, set_destinations)?)?;
-    fields.set("acl_check_cmd", mantissa_lua::function(lua, budget::MEMORY_BYTES_MAX, check_command)?)?;
+    fields.set("acl_check_cmd", native::in_place(lua, check_command)?)?;
     Ok(fields)
 }
 
@@ -163,17 +163,19 @@ fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
     Ok(())
 }
 
-fn check_command(stack: &mut Stack<'_>) -> Result<usize, Fault> {
+fn check_command(stack: &mut Stack<'_>) -> Native<usize> {
     let mut command = Command::default();
     if let Err(text) = command.fill_from(stack) {
-        return native::raise_reply(stack, text.as_bytes(), false);
+        return reply_problem(text);
     }
-    let text = match host::ask(|host| host.may_run(command.args())) {
-        None => "ERR redis.acl_check_cmd can only be called inside a script invocation",
-        Some(None) => "ERR Invalid command passed to redis.acl_check_cmd()",
-        Some(Some(may_run)) => return stack.push_boolean(may_run).map(|()| 1),
-    };
-    native::raise_reply(stack, text.as_bytes(), false)
+    match host::ask(|host| host.may_run(command.args())) {
+        None => reply_problem("ERR redis.acl_check_cmd can only be called inside a script invocation"),
+        Some(None) => reply_problem("ERR Invalid command passed to redis.acl_check_cmd()"),
+        Some(Some(may_run)) => {
+            stack.push_boolean(may_run)?;
+            Ok(1)
+        }
+    }
 }
 
 /// The generator of `math.random`, that of drand48: a seed gives the same numbers as in redis-server.

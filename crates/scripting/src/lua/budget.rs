@@ -18,12 +18,12 @@
 
 use std::cell::Cell;
 
-use mantissa_lua::{Fault, Stack};
+use mantissa_lua::Stack;
 use mlua::prelude::{LuaGcIncParams, LuaGcMode};
 use mlua::{HookTriggers, Lua, VmState};
 
 use super::host;
-use super::native::{self, Native};
+use super::native::Native;
 use crate::host::TICK_PAUSE_MAX;
 
 /// Most bytes that scripts of a worker may hold at a time.
@@ -85,18 +85,6 @@ pub fn charge(units: usize) -> mlua::Result<()> {
     }
 }
 
-/// [`charge`] for a function that reads and pushes values itself.
-#[inline]
-pub fn charge_on(stack: &mut Stack<'_>, units: usize) -> Result<(), Fault> {
-    match LEFT.get().checked_sub(units) {
-        Some(left) => {
-            LEFT.set(left);
-            Ok(())
-        }
-        None => tick().or_else(|error| native::raise_lua(stack, &error)),
-    }
-}
-
 /// Ticks. Fails if the script is to end.
 #[cold]
 fn tick() -> mlua::Result<()> {
@@ -147,8 +135,8 @@ pub fn after_cycle(lua: &Lua, (): ()) -> mlua::Result<()> {
 }
 
 /// Sets a shorter interval. Others are ignored, because setting one restarts the count of instructions.
-fn shorten(lua: &Lua, interval: u32) -> mlua::Result<()> {
-    if interval < INTERVAL.get() { set_interval(lua, interval) } else { Ok(()) }
+fn shorten(memory: &impl Memory, interval: u32) -> mlua::Result<()> {
+    if interval < INTERVAL.get() { memory.set_interval(interval) } else { Ok(()) }
 }
 
 /// Sets the interval for the coroutine that goes on.
@@ -167,9 +155,9 @@ pub trait Memory {
     /// Bytes in use.
     fn used(&self) -> usize;
     /// Collects garbage.
-    fn collect(&self) -> Native<()>;
+    fn collect(&self) -> mlua::Result<()>;
     /// Sets the interval for the coroutine that runs.
-    fn set_interval(&self, interval: u32) -> Native<()>;
+    fn set_interval(&self, interval: u32) -> mlua::Result<()>;
 }
 
 impl Memory for Lua {
@@ -177,12 +165,12 @@ impl Memory for Lua {
         self.used_memory()
     }
 
-    fn collect(&self) -> Native<()> {
-        Ok(self.gc_collect()?)
+    fn collect(&self) -> mlua::Result<()> {
+        self.gc_collect()
     }
 
-    fn set_interval(&self, interval: u32) -> Native<()> {
-        Ok(set_interval(self, interval)?)
+    fn set_interval(&self, interval: u32) -> mlua::Result<()> {
+        set_interval(self, interval)
     }
 }
 
@@ -191,12 +179,12 @@ impl Memory for Stack<'_> {
         Stack::used(self)
     }
 
-    fn collect(&self) -> Native<()> {
+    fn collect(&self) -> mlua::Result<()> {
         Stack::collect(self);
         Ok(())
     }
 
-    fn set_interval(&self, interval: u32) -> Native<()> {
+    fn set_interval(&self, interval: u32) -> mlua::Result<()> {
         INTERVAL.set(interval);
         self.set_hook_interval(interval);
         Ok(())
@@ -205,18 +193,16 @@ impl Memory for Stack<'_> {
 
 /// Charges for a text of `len` bytes that a native function is about to make. Fails if the memory limit
 /// has no memory for two of them: the text is copied once.
-pub fn admit(memory: &impl Memory, len: usize) -> Native<()> {
+pub fn admit(memory: &impl Memory, len: usize) -> mlua::Result<()> {
     charge(len)?;
     let fits = || memory.used().saturating_add(len.saturating_mul(2)) <= MEMORY_BYTES_MAX;
     if !fits() {
         memory.collect()?;
         if !fits() {
-            return Err(no_memory().into());
+            return Err(no_memory());
         }
     }
-    let interval = interval_of(memory.used() + len);
-    // Longer ones are ignored, because setting one restarts the count of instructions.
-    if len < LONG_BYTES || interval >= INTERVAL.get() { Ok(()) } else { memory.set_interval(interval) }
+    if len < LONG_BYTES { Ok(()) } else { shorten(memory, interval_of(memory.used() + len)) }
 }
 
 /// Lifts the memory limit until it is dropped.
@@ -243,9 +229,9 @@ pub fn with_memory<R>(lua: &Lua, bytes: usize, work: impl FnOnce() -> R) -> R {
 }
 
 /// Charges for units of work on a reply of now `len` bytes. Fails if the reply is too long.
-pub fn admit_reply_on(stack: &mut Stack<'_>, units: usize, len: usize) -> Result<(), Fault> {
-    charge_on(stack, units)?;
-    if len > MEMORY_BYTES_MAX { Err(Fault::Memory) } else { Ok(()) }
+pub fn admit_reply(units: usize, len: usize) -> mlua::Result<()> {
+    charge(units)?;
+    if len > MEMORY_BYTES_MAX { Err(no_memory()) } else { Ok(()) }
 }
 
 /// A text that a native function makes. Its bytes are charged before they are allocated.

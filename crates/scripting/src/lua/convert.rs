@@ -5,6 +5,7 @@ use mantissa_number::parse_i64;
 use mantissa_protocol::{Protocol, Reply};
 
 use super::budget;
+use super::native::{Native, Problem};
 
 /// How deep a value that a script returns may nest. In Redis the stack of Lua sets the limit.
 const NESTING_MAX: usize = 1000;
@@ -64,7 +65,7 @@ struct Reader<'a> {
 }
 
 /// Pushes the value of the first reply in `bytes`, which this server has written.
-pub fn push_reply(stack: &mut Stack<'_>, bytes: &[u8]) -> Result<(), Fault> {
+pub fn push_reply(stack: &mut Stack<'_>, bytes: &[u8]) -> Native<()> {
     Reader { bytes, at: 0 }.push(stack)
 }
 
@@ -83,37 +84,37 @@ impl<'a> Reader<'a> {
     }
 
     /// Pushes one value.
-    fn push(&mut self, stack: &mut Stack<'_>) -> Result<(), Fault> {
+    fn push(&mut self, stack: &mut Stack<'_>) -> Native<()> {
         let line = self.line();
-        budget::charge_on(stack, VALUE_WORK)?;
-        let Some((kind, text)) = line.split_first() else { return stack.push_nil() };
+        budget::charge(VALUE_WORK)?;
+        let Some((kind, text)) = line.split_first() else { return Ok(stack.push_nil()?) };
         let count = || parse_i64(text).and_then(|count| usize::try_from(count).ok());
         match kind {
-            b'+' => push_field_of_text(stack, "ok", text),
-            b'-' => push_field_of_text(stack, "err", text),
-            b':' => stack.push_number(parse_i64(text).unwrap_or(0) as f64),
+            b'+' => push_field_of_text(stack, "ok", text)?,
+            b'-' => push_field_of_text(stack, "err", text)?,
+            b':' => stack.push_number(parse_i64(text).unwrap_or(0) as f64)?,
             b'$' => match count() {
                 Some(len) => {
-                    budget::charge_on(stack, len)?;
-                    stack.push_text(self.take(len))
+                    budget::charge(len)?;
+                    stack.push_text(self.take(len))?;
                 }
-                None => stack.push_boolean(false),
+                None => stack.push_boolean(false)?,
             },
             b'*' | b'>' => match count() {
-                Some(count) => self.push_array(stack, count),
-                None => stack.push_boolean(false),
+                Some(count) => self.push_array(stack, count)?,
+                None => stack.push_boolean(false)?,
             },
-            b'%' => self.push_pairs(stack, "map", count().unwrap_or(0), true),
-            b'~' => self.push_pairs(stack, "set", count().unwrap_or(0), false),
+            b'%' => self.push_pairs(stack, "map", count().unwrap_or(0), true)?,
+            b'~' => self.push_pairs(stack, "set", count().unwrap_or(0), false)?,
             b',' => {
                 let number = mantissa_protocol::parse_double(text).unwrap_or(f64::NAN);
                 stack.push_table(0, 1)?;
                 stack.push_text(b"double")?;
                 stack.push_number(number)?;
-                stack.set()
+                stack.set()?;
             }
-            b'#' => stack.push_boolean(text == b"t"),
-            b'(' => push_field_of_text(stack, "big_number", text),
+            b'#' => stack.push_boolean(text == b"t")?,
+            b'(' => push_field_of_text(stack, "big_number", text)?,
             b'=' => {
                 let text = self.take(count().unwrap_or(0));
                 stack.push_table(0, 1)?;
@@ -125,20 +126,21 @@ impl<'a> Reader<'a> {
                 stack.push_text(b"string")?;
                 stack.push_text(text.get(4..).unwrap_or_default())?;
                 stack.set()?;
-                stack.set()
+                stack.set()?;
             }
             b'|' => {
                 for _ in 0..count().unwrap_or(0) * 2 {
                     self.push(stack)?;
                     stack.pop(1);
                 }
-                self.push(stack)
+                self.push(stack)?;
             }
-            _ => stack.push_nil(),
+            _ => stack.push_nil()?,
         }
+        Ok(())
     }
 
-    fn push_array(&mut self, stack: &mut Stack<'_>, count: usize) -> Result<(), Fault> {
+    fn push_array(&mut self, stack: &mut Stack<'_>, count: usize) -> Native<()> {
         stack.push_table(count, 0)?;
         for index in 1..=count {
             self.push(stack)?;
@@ -154,7 +156,7 @@ impl<'a> Reader<'a> {
         name: &str,
         count: usize,
         has_values: bool,
-    ) -> Result<(), Fault> {
+    ) -> Native<()> {
         stack.push_table(0, 1)?;
         stack.push_text(name.as_bytes())?;
         // As Redis makes it: the order in which `pairs` visits depends on how a table has grown.
@@ -168,7 +170,7 @@ impl<'a> Reader<'a> {
             }
             stack.set()?;
         }
-        stack.set()
+        Ok(stack.set()?)
     }
 }
 
@@ -190,13 +192,13 @@ pub fn last_text(stack: &Stack<'_>) -> Option<Vec<u8>> {
 }
 
 /// Writes the last value, which a script has returned, and leaves it there. `protocol` is the one that the
-/// script has chosen; booleans depend on it. Fails with what is then the last value.
+/// script has chosen; booleans depend on it.
 pub fn write_reply(
     reply: &mut Reply,
     stack: &mut Stack<'_>,
     names: &Names,
     protocol: Protocol,
-) -> Result<(), Fault> {
+) -> Native<()> {
     Writer { reply, names, protocol }.write(stack, 0)
 }
 
@@ -209,20 +211,17 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes the last value.
-    fn write(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+    fn write(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         let reply = &mut *self.reply;
         if depth >= NESTING_MAX {
             reply.error("ERR reached lua stack limit");
             return Ok(());
         }
-        budget::admit_reply_on(stack, VALUE_WORK, reply.len())?;
+        budget::admit_reply(VALUE_WORK, reply.len())?;
         match stack.item(-1) {
             Item::Text(text) => {
-                let len = text.len();
-                budget::admit_reply_on(stack, len, reply.len() + len)?;
-                if let Item::Text(text) = stack.item(-1) {
-                    reply.bulk(text);
-                }
+                budget::admit_reply(text.len(), reply.len() + text.len())?;
+                reply.bulk(text);
             }
             Item::Number(number) => reply.integer(truncate(number)),
             Item::Boolean(value) => match (self.protocol, value) {
@@ -238,7 +237,7 @@ impl Writer<'_> {
 
     /// Writes a table. A few fields make it something else than an array; the first of them in this order
     /// counts.
-    fn write_table(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+    fn write_table(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         let (names, kept) = (self.names, stack.len());
         let fields = [&names.err, &names.ok, &names.double, &names.map, &names.set, &names.big_number];
         for (index, name) in fields.into_iter().chain([&names.verbatim]).enumerate() {
@@ -276,7 +275,7 @@ impl Writer<'_> {
     }
 
     /// Writes the last value, a table, as a map, or its keys as a set.
-    fn write_pairs(&mut self, stack: &mut Stack<'_>, depth: usize, is_map: bool) -> Result<(), Fault> {
+    fn write_pairs(&mut self, stack: &mut Stack<'_>, depth: usize, is_map: bool) -> Native<()> {
         let deferred = self.reply.defer();
         let mut count = 0;
         stack.each(-1, |stack| {
@@ -287,7 +286,7 @@ impl Writer<'_> {
                 self.write(stack, depth + 1)?;
             }
             count += 1;
-            Ok::<_, Fault>(true)
+            Ok::<_, Problem>(true)
         })?;
         if is_map {
             self.reply.finish_map(deferred, count)
@@ -298,7 +297,7 @@ impl Writer<'_> {
     }
 
     /// Writes the last value as a verbatim string, if it has its fields.
-    fn write_verbatim(&mut self, stack: &mut Stack<'_>) -> Result<bool, Fault> {
+    fn write_verbatim(&mut self, stack: &mut Stack<'_>) -> Native<bool> {
         stack.push_field(-1, &self.names.format)?;
         stack.push_field(-2, &self.names.string)?;
         let (Item::Text(format), Item::Text(text)) = (stack.item(-2), stack.item(-1)) else {
@@ -311,7 +310,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn write_array(&mut self, stack: &mut Stack<'_>, depth: usize) -> Result<(), Fault> {
+    fn write_array(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         let deferred = self.reply.defer();
         let mut count = 0;
         loop {

@@ -27,22 +27,15 @@ const ERROR_BYTES: usize = 1 << 10;
 pub enum Raised {
     /// A text.
     Text(String),
-    /// An error reply, and whether it has been counted.
-    Reply(Vec<u8>, bool),
-}
-
-impl Raised {
     /// An error reply that has not been counted.
-    pub fn reply(text: &str) -> Raised {
-        Raised::Reply(text.as_bytes().to_vec(), false)
-    }
+    Reply(&'static str),
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Raised::Text(text) => formatter.write_str(text),
-            Raised::Reply(text, _) => formatter.write_str(&String::from_utf8_lossy(text)),
+            Raised::Reply(text) => formatter.write_str(text),
         }
     }
 }
@@ -93,7 +86,7 @@ pub fn function<R: IntoLuaMulti>(
                 let place = place_of_call(lua, false);
                 mlua::Error::external(Raised::Text(format!("{place}{text}")))
             }
-            Problem::Reply(text) => mlua::Error::external(Raised::reply(text)),
+            Problem::Reply(text) => mlua::Error::external(Raised::Reply(text)),
             Problem::Lua(error) => error,
             Problem::Fault(_) => budget::no_memory(),
         })
@@ -113,7 +106,10 @@ pub fn in_place(
                 Err(Fault::Raised)
             }
             Problem::Reply(text) => raise_reply(stack, text.as_bytes(), false),
-            Problem::Lua(error) => raise_lua(stack, &error),
+            Problem::Lua(error) => {
+                stack.push_text(first_line(&error).as_bytes())?;
+                Err(Fault::Raised)
+            }
             Problem::Fault(fault) => Err(fault),
         })
     })
@@ -237,13 +233,7 @@ pub fn error_value(lua: &Lua, problem: Value) -> mlua::Result<Value> {
     }
     match error.downcast_ref::<Raised>() {
         Some(Raised::Text(text)) => Ok(Value::String(lua.create_string(text)?)),
-        Some(Raised::Reply(text, counted)) => {
-            let table = error_table(lua, text)?;
-            if *counted {
-                table.raw_set("ignore_error_stats_update", true)?;
-            }
-            Ok(Value::Table(table))
-        }
+        Some(Raised::Reply(text)) => Ok(Value::Table(error_table(lua, text.as_bytes())?)),
         None => Ok(Value::String(lua.create_string(first_line(error))?)),
     }
 }
@@ -269,12 +259,6 @@ pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
 /// Raises an error reply: a table with its text, and whether it has been counted.
 pub fn raise_reply<T>(stack: &mut Stack<'_>, text: &[u8], counted: bool) -> Result<T, Fault> {
     push_error(stack, text, counted)?;
-    Err(Fault::Raised)
-}
-
-/// Raises an error of the machine itself.
-pub fn raise_lua<T>(stack: &mut Stack<'_>, error: &mlua::Error) -> Result<T, Fault> {
-    stack.push_text(first_line(error).as_bytes())?;
     Err(Fault::Raised)
 }
 

@@ -6,8 +6,9 @@ use mantissa_lua::{Fault, Item, Kept, Stack};
 use mantissa_protocol::{Args, Reply};
 use mlua::Function;
 
+use super::native::{self, Native, Problem};
 use super::vm::Vm;
-use super::{budget, convert, host, native};
+use super::{budget, convert, host};
 use crate::host::Host;
 use crate::language::{Code, Ending, Place};
 
@@ -49,28 +50,32 @@ pub fn run(
     }
     let Vm { program, names, scripts, functions, .. } = vm;
     let ended = host::lend(host, || {
-        program.run(|stack| match code.get() {
-            Some(Compiled::Script { chunk, is_one_line }) => {
-                native::note_one_line(*is_one_line);
-                stack.push_kept(&scripts.describe)?;
-                set_globals(stack, &scripts.globals, names, passed)?;
-                stack.push_kept(chunk)?;
-                let outcome = call(stack, 0, &scripts.clean)?;
-                end(stack, outcome, names, reply)
-            }
-            Some(Compiled::Function(function)) => {
-                native::note_one_line(false);
-                stack.push_kept(&functions.describe)?;
-                stack.push_kept(function)?;
-                push_strings(stack, passed.0)?;
-                push_strings(stack, passed.1)?;
-                let outcome = call(stack, 2, &functions.clean)?;
-                end(stack, outcome, names, reply)
-            }
-            _ => Ok(Ending::Failed("this is no script of this machine".to_owned())),
+        program.run(|stack| -> Native<Ending> {
+            let outcome = match code.get() {
+                Some(Compiled::Script { chunk, is_one_line }) => {
+                    native::note_one_line(*is_one_line);
+                    stack.push_kept(&scripts.describe)?;
+                    set_globals(stack, &scripts.globals, names, passed)?;
+                    stack.push_kept(chunk)?;
+                    call(stack, 0, &scripts.clean)?
+                }
+                Some(Compiled::Function(function)) => {
+                    native::note_one_line(false);
+                    stack.push_kept(&functions.describe)?;
+                    stack.push_kept(function)?;
+                    push_strings(stack, passed.0)?;
+                    push_strings(stack, passed.1)?;
+                    call(stack, 2, &functions.clean)?
+                }
+                _ => return Ok(Ending::Failed("this is no script of this machine".to_owned())),
+            };
+            end(stack, outcome, names, reply)
         })
     });
-    ended.unwrap_or_else(|_| Ending::Failed("not enough memory".to_owned()))
+    ended.unwrap_or_else(|problem| match problem {
+        Problem::Lua(error) => Ending::Failed(native::first_line(&error)),
+        _ => Ending::Failed(native::first_line(&budget::no_memory())),
+    })
 }
 
 /// Calls a function; its result or its error is the last value then. The handler of errors lies before it.
@@ -92,23 +97,16 @@ fn end(
     outcome: Result<(), Fault>,
     names: &convert::Names,
     reply: &mut Reply,
-) -> Result<Ending, Fault> {
+) -> Native<Ending> {
     if outcome.is_err() {
-        return describe(stack, names);
+        return Ok(describe(stack, names)?);
     }
-    let Some(protocol) = host::ask(|host| host.protocol()) else { return Err(Fault::Memory) };
     let start = reply.len();
-    match convert::write_reply(reply, stack, names, protocol) {
-        Ok(()) => {
-            let is_error = reply.as_bytes().get(start) == Some(&b'-');
-            Ok(Ending::Returned { counted: is_error && is_counted(stack, names)? })
-        }
-        Err(Fault::Memory) => Err(Fault::Memory),
-        Err(Fault::Raised) => {
-            let text = convert::last_text(stack).unwrap_or_default();
-            Ok(Ending::Failed(String::from_utf8_lossy(&text).into_owned()))
-        }
+    if let Some(protocol) = host::ask(|host| host.protocol()) {
+        convert::write_reply(reply, stack, names, protocol)?;
     }
+    let is_error = reply.as_bytes().get(start) == Some(&b'-');
+    Ok(Ending::Returned { counted: is_error && is_counted(stack, names)? })
 }
 
 /// Sets KEYS and ARGV.

@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mantissa_lua::{Fault, Item, Kept, Program, Stack};
+use mantissa_lua::{Item, Kept, Program, Stack};
 use mantissa_protocol::{Args, Protocol, Reply, Slice};
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
@@ -193,12 +193,9 @@ impl Machine for Vm {
 fn natives(lua: &Lua) -> mlua::Result<Table> {
     let natives = lua.create_table()?;
     let buffers = Rc::new(Cell::new(CallBuffers::default()));
-    let raw = |body: fn(&mut Stack<'_>, &Cell<CallBuffers>) -> Result<usize, Fault>| {
-        let buffers = Rc::clone(&buffers);
-        mantissa_lua::function(lua, MEMORY_BYTES_MAX, move |stack| body(stack, &buffers))
-    };
-    natives.set("call", raw(call)?)?;
-    natives.set("pcall", raw(protected_call)?)?;
+    let shared = Rc::clone(&buffers);
+    natives.set("call", native::in_place(lua, move |stack| call(stack, &buffers))?)?;
+    natives.set("pcall", native::in_place(lua, move |stack| protected_call(stack, &shared))?)?;
     natives.set("note_stored", lua.create_function(note_stored)?)?;
     natives.set("error_value", lua.create_function(native::error_value)?)?;
     natives.set("new_cjson", lua.create_function(|lua, ()| libraries::new_json(lua))?)?;
@@ -243,7 +240,7 @@ impl CallBuffers {
 type Refusal = (Cow<'static, [u8]>, bool);
 
 /// Runs a command for a script and pushes its reply, unless it fails.
-fn run_command(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<Result<(), Refusal>, Fault> {
+fn run_command(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Native<Result<(), Refusal>> {
     const OUTSIDE: &[u8] = b"ERR redis.call/pcall can only be called inside a script invocation";
     let CallBuffers { mut command, reply } = buffers.take();
     if let Err(problem) = command.fill_from(stack) {
@@ -261,15 +258,15 @@ fn run_command(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<Res
 }
 
 /// `redis.call`.
-fn call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<usize, Fault> {
+fn call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Native<usize> {
     match run_command(stack, buffers)? {
         Ok(()) => Ok(1),
-        Err((text, counted)) => native::raise_reply(stack, &text, counted),
+        Err((text, counted)) => Ok(native::raise_reply(stack, &text, counted)?),
     }
 }
 
 /// `redis.pcall`.
-fn protected_call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Result<usize, Fault> {
+fn protected_call(stack: &mut Stack<'_>, buffers: &Cell<CallBuffers>) -> Native<usize> {
     if let Err((text, counted)) = run_command(stack, buffers)? {
         native::push_error(stack, &text, counted)?;
     }
