@@ -27,6 +27,8 @@ BEFORE = {
     "missing": "a WATCH k",
 }
 IN_ONE_GO = "b PEXPIRE {key} 1; b DEBUG SLEEP 0.01; b EXEC"
+AGE = """a EVAL "redis.call('RESTORE', 'k', 0, redis.call('DUMP', 'k'), 'REPLACE', 'IDLETIME', 1000)" 0"""
+IS_OLD = """a EVAL "return redis.call('OBJECT', 'IDLETIME', 'k') > 500" 0"""
 SCENARIOS = {
     "the time of a watched hash's only field": """
         b HSET h f v; b HPEXPIRE h 20 FIELDS 1 f; a WATCH h; b sleep 0.03; a MULTI; a PING; a EXEC""",
@@ -55,9 +57,9 @@ SCENARIOS = {
     "subcommands that are called like commands": """
         a MULTI; a SLOWLOG RESET; a LATENCY RESET; a EXEC; a SUBSCRIBE c; a SLOWLOG RESET; a RESET
         a MULTI; a SELECT 1; a SET k v; a EXEC; a GET k; a SELECT 0; a GET k; a MULTI; a QUIT""",
-    "TOUCH touches": """
-        a SET k v; a CLIENT NO-TOUCH ON; a sleep 1.1; a TOUCH k; a OBJECT IDLETIME k
-        a EVAL "return redis.call('TOUCH', 'k')" 0; a OBJECT IDLETIME k; a MULTI; a TOUCH k; a EXEC""",
+    "TOUCH touches": f"""
+        a SET k v; a CLIENT NO-TOUCH ON; {AGE}; {IS_OLD}; a GET k; {IS_OLD}; a TOUCH k; {IS_OLD}
+        {AGE}; a EVAL "return redis.call('TOUCH', 'k')" 0; {IS_OLD}; {AGE}; a MULTI; a TOUCH k; a EXEC; {IS_OLD}""",
     "XGROUP SETID": """
         a XGROUP CREATE s g $ MKSTREAM; a XGROUP SETID s g -; a XINFO GROUPS s; a XGROUP SETID s g +; a XINFO GROUPS s
         a XGROUP CREATE s h -; a XGROUP SETID s g (1-1; a XGROUP SETID s g *; a XREADGROUP GROUP g c STREAMS s -""",
