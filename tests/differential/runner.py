@@ -144,14 +144,15 @@ class Player:
         return reply
 
     def drain(self, number):
-        """Every reply still to come on a connection."""
-        raws, connection = b"", self.connections[number]
+        """Every reply still to come on a connection, that to PING at the end."""
+        replies, connection = [], self.connections[number]
         connection.send("PING", DRAIN_TOKEN)
         while True:
             reply = self.receive(number)
-            raws += reply.raw
-            if DRAIN_TOKEN in reply.raw or reply.value.__class__ is bytes and reply.value.startswith(b"<"):
-                return simple(show(raws, 100_000))
+            replies.append(reply)
+            is_end = DRAIN_TOKEN in reply.raw or reply.raw.startswith((b"-NOPERM", b"+<"))
+            if is_end:
+                return replies
 
     def close(self):
         for connection in [*self.connections.values(), self.control]:
@@ -268,10 +269,13 @@ class Runner:
     def finish(self):
         """Compare unread replies and the data."""
         for number in list(self.players[0].connections):
-            oracle, subject = self.both("drain", number)
-            if oracle.raw != subject.raw:
-                parts = from_difference(oracle.text(), subject.text())
-                self.mismatches.append(Mismatch("end", f"unread on @{number}", *parts))
+            drained = self.both("drain", number)
+            oracle, subject = [show(b"".join(reply.raw for reply in replies), 100_000) for replies in drained]
+            if oracle != subject:
+                self.mismatches.append(Mismatch("end", f"unread on @{number}", *from_difference(oracle, subject)))
+            elif not all(is_message(reply) for reply in drained[0][:-1]):
+                # The lines before were compared by replies to others, and did not wait for theirs.
+                self.mismatches.append(Mismatch("end", f"replies on @{number} that no line reads", oracle, ""))
         self.mismatches += compare_data(self.players[0].control, self.players[1].control)
 
     def close(self):
@@ -290,6 +294,11 @@ def from_difference(oracle, subject, before=60, shown=400):
         for text in (oracle, subject)
     ]
     return [f"(from {start}) {text}" if start else text for text in cut]
+
+
+def is_message(reply):
+    """Whether this comes without a request: a push, or a message to a subscriber in RESP2."""
+    return reply.kind == ">" or reply.is_aggregate and b"message" in reply.value[0].raw
 
 
 def happened(reply):
