@@ -323,15 +323,10 @@ impl VectorSet {
     /// The nearest elements to a vector that a search of the graph finds, the nearest first.
     pub fn search(&self, target: &Target, search: Search<'_>) -> Vec<Neighbour> {
         let Body { graph, space, .. } = &*self.body;
-        let Some((entry, top)) = graph.entry() else { return Vec::new() };
-        let mut start = Near::new(space.distance(&target.0, graph.rows().get(entry)), entry);
-        for level in (1..=top).rev() {
-            start = graph.descend(space, &target.0, start, level);
-        }
         let compared_max = if search.filter.is_some() { search.compared_max } else { usize::MAX };
         let extent = Extent { ef: search.ef.max(search.count), compared_max, filter: search.filter };
         with_scratch(|scratch| {
-            graph.search_level(space, &target.0, &[start], 0, extent, scratch);
+            graph.search_down(space, &target.0, 0, extent, scratch);
             self.body.shown(target, scratch.found.iter().take(search.count).copied())
         })
     }

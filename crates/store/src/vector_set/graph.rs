@@ -28,8 +28,6 @@ use super::space::Space;
 const LEVEL_FACTOR_BITS: u32 = 4;
 /// The highest level.
 pub const LEVEL_MAX: u8 = 15;
-/// Candidates that are looked at when the neighbours of a new element are chosen.
-const CANDIDATES_MAX: usize = 96;
 /// Others that an element which has lost a neighbour is compared with at most.
 const PARTNERS_MAX: usize = 128;
 
@@ -191,18 +189,16 @@ impl Graph {
         scratch: &mut Scratch,
     ) {
         let before = self.entry();
-        self.place(element, row, level);
-        let Some((entry, top)) = before else { return };
-        let mut start = Near::new(self.between(space, element, entry), entry);
-        for upper in (level + 1..=top).rev() {
-            start = self.descend(space, row, start, upper);
+        if let Some((_, top)) = before {
+            self.search_down(space, row, level.min(top), Extent::all(ef), scratch);
         }
-        let mut starts = vec![start];
+        self.place(element, row, level);
+        let Some((_, top)) = before else { return };
         for on in (0..=level.min(top)).rev() {
-            let extent = Extent { ef, compared_max: usize::MAX, filter: None };
-            self.search_level(space, row, &starts, on, extent, scratch);
-            starts.clone_from(&scratch.found);
-            let chosen = self.choose(space, &starts);
+            if on < level.min(top) {
+                self.search_level(space, row, on, Extent::all(ef), scratch);
+            }
+            let chosen = self.choose(space, &scratch.found);
             self.connect(space, element, &chosen, on);
         }
     }
@@ -213,7 +209,7 @@ impl Graph {
         let wanted = self.links_max as usize;
         let mut chosen: Vec<Near> = Vec::with_capacity(wanted);
         let mut left = Vec::new();
-        for &candidate in nearest.iter().take(CANDIDATES_MAX.max(wanted)) {
+        for &candidate in nearest {
             if chosen.len() == wanted {
                 break;
             }

@@ -3,7 +3,7 @@
 //! One level is searched best first: of the elements that have been met, the nearest that has not been
 //! expanded is expanded, until it lies beyond the `ef` nearest that have been found. The vectors of all
 //! neighbours that are new are fetched before the first of them is compared, and the links of the next
-//! element while that goes on.
+//! element while that goes on. The search of the level below begins at all that were found.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -11,6 +11,17 @@ use std::collections::BinaryHeap;
 
 use super::graph::Graph;
 use super::space::Space;
+
+/// The `ef` of levels above the one that is searched. With one element each a search ends in a wrong cluster now
+/// and then. With a million vectors of 300 numbers in 1,000 clusters, searched for ten with `ef` 64 (Xeon):
+///
+/// ```text
+/// ef above               1       4       8      10      16
+/// recall             0.926   0.957   0.980   0.983   0.984
+/// none of the ten    5.9 %   2.7 %   0.4 %   0.1 %     0 %
+/// searches a second  5,900   6,200   5,500   4,700   4,500
+/// ```
+const EF_ABOVE: usize = 10;
 
 /// An element with its distance, in one number whose order is that of distances. Distances are not negative,
 /// and NaN comes last. Of equal ones the higher number comes first: it was most often added later, and has
@@ -96,13 +107,39 @@ pub(super) struct Extent<'f> {
     pub filter: Option<&'f mut dyn FnMut(u32) -> bool>,
 }
 
+impl Extent<'_> {
+    /// So many nearest elements of all.
+    pub fn all(ef: usize) -> Self {
+        Extent { ef, compared_max: usize::MAX, filter: None }
+    }
+}
+
 impl Graph {
-    /// The nearest elements on a level to the vector of a row, found from these ones on.
+    /// Finds the nearest elements to the vector of a row on the levels from the highest down to one, which is
+    /// searched as `extent` says, and leaves them in `scratch.found`.
+    pub fn search_down(
+        &self,
+        space: &Space,
+        target: &[u64],
+        lowest: u8,
+        extent: Extent<'_>,
+        scratch: &mut Scratch,
+    ) {
+        scratch.found.clear();
+        let Some((entry, top)) = self.entry() else { return };
+        scratch.found.push(Near::new(space.distance(target, self.rows().get(entry)), entry));
+        for level in (lowest + 1..=top).rev() {
+            self.search_level(space, target, level, Extent::all(EF_ABOVE), scratch);
+        }
+        self.search_level(space, target, lowest, extent, scratch);
+    }
+
+    /// Replaces the elements in `scratch.found` by the nearest on a level to the vector of a row that a search
+    /// from them on finds.
     pub fn search_level(
         &self,
         space: &Space,
         target: &[u64],
-        starts: &[Near],
         level: u8,
         mut extent: Extent<'_>,
         scratch: &mut Scratch,
@@ -113,7 +150,7 @@ impl Graph {
         nearest.clear();
         let mut passes = |element| extent.filter.as_mut().is_none_or(|filter| filter(element));
         let mut compared = 0;
-        for &start in starts {
+        for &start in found.iter() {
             visited.insert(start.element());
             candidates.push(Reverse(start));
             if passes(start.element()) {
@@ -159,23 +196,5 @@ impl Graph {
         found.clear();
         found.extend(nearest.drain());
         found.sort_unstable();
-    }
-
-    /// The nearest element that going from neighbour to neighbour leads to, on one level.
-    pub fn descend(&self, space: &Space, target: &[u64], start: Near, level: u8) -> Near {
-        let mut nearest = start;
-        loop {
-            let before = nearest;
-            for &neighbour in self.links(before.element(), level) {
-                self.rows().prefetch(neighbour, space.row_bytes());
-            }
-            for &neighbour in self.links(before.element(), level) {
-                let near = Near::new(space.distance(target, self.rows().get(neighbour)), neighbour);
-                nearest = nearest.min(near);
-            }
-            if nearest == before {
-                return nearest;
-            }
-        }
     }
 }

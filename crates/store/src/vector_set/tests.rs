@@ -26,9 +26,9 @@ fn options(dimension: u32, quantization: Quantization, links: u32) -> VectorSetO
     VectorSetOptions { dimension, quantization, links, projection: None }
 }
 
-/// A vector near one of a few centres.
-fn clustered(random: &mut Random, dimension: usize) -> Vec<f32> {
-    let centre = random.next() % 8;
+/// A vector near one of so many centres.
+fn clustered(random: &mut Random, dimension: usize, centres: u64) -> Vec<f32> {
+    let centre = random.next() % centres;
     (0..dimension as u64)
         .map(|index| {
             let base = (centre * 31 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -72,7 +72,7 @@ fn random_changes_are_those_of_a_map_and_clones_stay() {
             let name = format!("element:{}", random.next() % 400).into_bytes();
             match random.next() % 10 {
                 0..=5 if grows => {
-                    let vector = clustered(&mut random, 24);
+                    let vector = clustered(&mut random, 24, 8);
                     let is_new = set.set(&name, &set.target(vector.clone()), 20);
                     assert_eq!(is_new, !model.contains_key(&name));
                     model.entry(name).or_insert((Vec::new(), Vec::new())).0 = vector;
@@ -108,7 +108,7 @@ fn filled(len: usize, dimension: u32, quantization: Quantization) -> VectorSet {
     let mut random = Random::new(9);
     let mut set = VectorSet::new(options(dimension, quantization, 16));
     for index in 0..len {
-        let vector = clustered(&mut random, dimension as usize);
+        let vector = clustered(&mut random, dimension as usize, 8);
         set.set(format!("{index}").as_bytes(), &set.target(vector), 200);
     }
     set
@@ -118,7 +118,7 @@ fn recall(set: &VectorSet, ef: usize) -> f64 {
     let mut random = Random::new(10);
     let mut found = 0;
     for _ in 0..50 {
-        let target = set.target(clustered(&mut random, set.dimension() as usize));
+        let target = set.target(clustered(&mut random, set.dimension() as usize, 8));
         let exact = set.search_all(&target, 10, |_| true);
         let worst = exact.last().map_or(2.0, |last| last.distance);
         let approximate = set.search(&target, search(ef, 10));
@@ -143,6 +143,23 @@ fn searches_find_nearly_all_of_the_nearest_also_after_removals() {
         let found = set.search(&target, filtered);
         assert!(found.len() == 10 && found.iter().all(|near| near.element % 2 == 1));
     }
+}
+
+#[test]
+fn searches_find_the_right_one_of_many_clusters() {
+    let mut random = Random::new(11);
+    let mut set = VectorSet::new(options(32, Quantization::Q8, LINKS_MIN));
+    for index in 0..3000 {
+        let vector = clustered(&mut random, 32, 100);
+        set.set(format!("{index}").as_bytes(), &set.target(vector), 100);
+    }
+    let is_lost = |_: &u32| {
+        let target = set.target(clustered(&mut random, 32, 100));
+        let tenth = set.search_all(&target, 10, |_| true)[9].distance;
+        set.search(&target, search(20, 10)).iter().all(|near| near.distance > tenth)
+    };
+    let lost = (0..300).filter(is_lost).count();
+    assert!(lost <= 3, "{lost} of 300 searches ended elsewhere");
 }
 
 #[test]
