@@ -2,7 +2,8 @@
 //!
 //! A general allocator rounds 257 bytes up to 320, and keeps a page as long as one allocation is left in it.
 //! Entries and small collections are most of a keyspace's memory, so they come from here: cells in steps of 8
-//! bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global allocator.
+//! bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global allocator, except those
+//! from 28 to 32 KB, which lie in huge pages as slabs do.
 //!
 //! ```text
 //! slab of 8, 16 or 32 KB (for cells up to 256, 512, 1,024 bytes), aligned to its size
@@ -144,8 +145,8 @@ pub const fn class_size(size: usize) -> usize {
     if size <= CELL_BYTES_MAX { cell_bytes(class_of(size)) } else { allocator::class_size(size) }
 }
 
-/// Bytes of all slabs and pages, used or not. What [`allocator::allocated_bytes`] counts of slabs is the
-/// cells in use.
+/// Bytes of all slabs, pages and runs, used or not. What [`allocator::allocated_bytes`] counts of slabs is
+/// the cells in use.
 pub fn held_bytes() -> usize {
     usize::try_from(HELD.load(Ordering::Relaxed)).unwrap_or(0)
 }
@@ -228,8 +229,8 @@ pub fn alloc(size: usize) -> NonNull<u8> {
 #[inline]
 pub unsafe fn dealloc(memory: NonNull<u8>, size: usize) {
     if size > CELL_BYTES_MAX || cfg!(feature = "whole_allocations") {
-        // SAFETY: the caller's promise; `alloc_large` uses the same layout.
-        return unsafe { std::alloc::dealloc(memory.as_ptr(), large_layout(size)) };
+        // SAFETY: the caller's promise.
+        return unsafe { dealloc_large(memory, size) };
     }
     let class = class_of(size);
     allocator::count(-(cell_bytes(class) as i64));
@@ -249,7 +250,11 @@ pub unsafe fn realloc(memory: NonNull<u8>, old: usize, new: usize) -> NonNull<u8
     if in_slabs(old) && in_slabs(new) && class_of(old) == class_of(new) {
         return memory;
     }
-    if !in_slabs(old) && !in_slabs(new) {
+    if takes_run(old) && takes_run(new) {
+        return memory;
+    }
+    let is_global = |size| !in_slabs(size) && !takes_run(size);
+    if is_global(old) && is_global(new) {
         // SAFETY: the caller's promise; both sizes are served by the global allocator.
         let moved =
             unsafe { std::alloc::realloc(memory.as_ptr(), large_layout(old), large_layout(new).size()) };
@@ -276,9 +281,27 @@ pub fn alloc_page() -> NonNull<u8> {
         let memory = unsafe { std::alloc::alloc(layout) };
         return NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
     }
-    allocator::count(PAGE_BYTES as i64);
-    HELD.fetch_add(PAGE_BYTES as i64, Ordering::Relaxed);
-    chunks::take(1)
+    take_units(1)
+}
+
+/// So many units, which no slab lies in.
+fn take_units(units: usize) -> NonNull<u8> {
+    let bytes = (units * chunks::UNIT_BYTES) as i64;
+    allocator::count(bytes);
+    HELD.fetch_add(bytes, Ordering::Relaxed);
+    chunks::take(units)
+}
+
+/// Gives them back.
+///
+/// # Safety
+/// They came from [`take_units`] with the same number and are not used any more.
+unsafe fn give_units_back(memory: NonNull<u8>, units: usize) {
+    let bytes = (units * chunks::UNIT_BYTES) as i64;
+    allocator::count(-bytes);
+    HELD.fetch_sub(bytes, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { chunks::give_back(memory, units) };
 }
 
 /// Gives a page back.
@@ -291,9 +314,7 @@ pub unsafe fn dealloc_page(page: NonNull<u8>) {
         if cfg!(feature = "whole_allocations") {
             return std::alloc::dealloc(page.as_ptr(), page_layout());
         }
-        allocator::count(-(PAGE_BYTES as i64));
-        HELD.fetch_sub(PAGE_BYTES as i64, Ordering::Relaxed);
-        chunks::give_back(page, 1);
+        give_units_back(page, 1);
     }
 }
 
@@ -649,12 +670,39 @@ fn large_layout(size: usize) -> Layout {
     Layout::from_size_align(size.max(1), 8).expect("no allocation exceeds half of the address space")
 }
 
+/// Units of the largest run in a chunk.
+const RUN_UNITS: usize = 4;
+/// Their bytes.
+pub const RUN_BYTES: usize = RUN_UNITS * chunks::UNIT_BYTES;
+
+/// Whether a size takes such a run. The global allocator would take as many bytes, but not in a huge page.
+const fn takes_run(size: usize) -> bool {
+    size > RUN_BYTES / 8 * 7 && size <= RUN_BYTES && !cfg!(feature = "whole_allocations")
+}
+
 #[cold]
 fn alloc_large(size: usize) -> NonNull<u8> {
+    if takes_run(size) {
+        return take_units(RUN_UNITS);
+    }
     let layout = large_layout(size);
     // SAFETY: the layout is not empty.
     let memory = unsafe { std::alloc::alloc(layout) };
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// # Safety
+/// `memory` came from [`alloc_large`] with the same `size` and is not used any more.
+#[cold]
+unsafe fn dealloc_large(memory: NonNull<u8>, size: usize) {
+    // SAFETY: the caller's promise; the layout is that of `alloc_large`.
+    unsafe {
+        if takes_run(size) {
+            give_units_back(memory, RUN_UNITS);
+        } else {
+            std::alloc::dealloc(memory.as_ptr(), large_layout(size));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -671,6 +719,17 @@ mod tests {
             assert!(cells * bytes * 100 >= slab_bytes(class) * 96 || size > 960, "{size}: {cells} cells");
         }
         assert_eq!(class_size(CELL_BYTES_MAX + 1), allocator::class_size(CELL_BYTES_MAX + 1));
+        for size in (CELL_BYTES_MAX + 1..=2 * RUN_BYTES).filter(|&size| takes_run(size)) {
+            assert_eq!(class_size(size), RUN_BYTES, "{size}");
+        }
+    }
+
+    /// Mostly sizes of cells, at times one about that of a run.
+    fn random_size(mut random: impl FnMut() -> usize) -> usize {
+        match random() % 16 {
+            0 => RUN_BYTES * 3 / 4 + random() % (RUN_BYTES / 2),
+            _ => 1 + random() % 1200,
+        }
     }
 
     /// Cells with a pattern that tells a mix-up.
@@ -712,11 +771,11 @@ mod tests {
         let mut cells: Vec<Filled> = Vec::new();
         for step in 0..60_000 {
             match random() % 5 {
-                0 | 1 => cells.push(Filled::new(1 + random() % 1200, step as u8)),
+                0 | 1 => cells.push(Filled::new(random_size(&mut random), step as u8)),
                 2 | 3 if !cells.is_empty() => cells.swap_remove(random() % cells.len()).free(),
                 _ if !cells.is_empty() => {
                     let index = random() % cells.len();
-                    let (cell, new) = (&mut cells[index], 1 + random() % 1200);
+                    let (cell, new) = (&mut cells[index], random_size(&mut random));
                     cell.check();
                     // SAFETY: allocated with this size; the old pointer is replaced.
                     unsafe {

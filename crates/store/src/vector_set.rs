@@ -16,7 +16,7 @@
 //!
 //! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
 //! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
-//! chunks of up to 28 KB that it touches and that are shared.
+//! chunks of up to 32 KB that it touches and that are shared.
 
 mod graph;
 mod load;

@@ -12,8 +12,8 @@ use std::collections::BinaryHeap;
 use super::graph::Graph;
 use super::space::Space;
 
-/// The `ef` of levels above the one that is searched. With one element each a search ends in a wrong cluster now
-/// and then. With a million vectors of 300 numbers in 1,000 clusters, searched for ten with `ef` 64 (Xeon):
+/// The `ef` of levels above the one that is searched. With one element each a search ends in a wrong cluster
+/// now and then. A million vectors of 300 numbers in 1,000 clusters, searched for ten with `ef` 64 (Xeon):
 ///
 /// ```text
 /// ef above               1       4       8      10      16
@@ -134,8 +134,8 @@ impl Graph {
         self.search_level(space, target, lowest, extent, scratch);
     }
 
-    /// Replaces the elements in `scratch.found` by the nearest on a level to the vector of a row that a search
-    /// from them on finds.
+    /// Replaces the elements in `scratch.found` by the nearest on a level to the vector of a row that a
+    /// search from them on finds.
     pub fn search_level(
         &self,
         space: &Space,
