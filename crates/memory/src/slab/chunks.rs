@@ -2,8 +2,8 @@
 //!
 //! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs go to the first
 //! chunk with free units, so that the last chunks become empty: an empty chunk goes back to the system. Free
-//! units of a chunk in use are reused without a page fault. [`purge`] gives them back to the system once no
-//! slab was put into the chunk for some calls.
+//! units of a chunk in use are reused without a page fault. [`purge`] gives them back to the system, if there
+//! are many, once no slab was put into the chunk for some calls.
 //!
 //! At the first access to a chunk the system clears a huge page, perhaps after it has moved others to make
 //! one: that takes up to milliseconds. While memory grows, [`prepare`] touches as many chunks ahead as were
@@ -21,6 +21,8 @@ const CHUNK_BYTES: usize = 2 << 20;
 const WORDS: usize = CHUNK_BYTES / UNIT_BYTES / 64;
 /// Empty chunks that are kept.
 const SPARE_CHUNKS: usize = 1;
+/// A chunk keeps its huge page while fewer of its units than this are free: 1/16 of it.
+const PURGED_UNITS_MIN: u32 = 16;
 
 /// One bit for each unit.
 type Units = [u64; WORDS];
@@ -259,8 +261,11 @@ pub(super) fn purge(idle_calls: u8) {
             chunk.idle_calls += 1;
             continue;
         }
-        // What has never been used lies in the huge page as well.
-        if chunk.is_huge && chunk.free != [0; WORDS] {
+        if chunk.is_huge {
+            if chunk.free.iter().map(|word| word.count_ones()).sum::<u32>() < PURGED_UNITS_MIN {
+                continue;
+            }
+            // What has never been used lies in the huge page as well.
             chunk.advise_huge(false);
             chunk.dirty = chunk.free;
         }
