@@ -110,6 +110,34 @@ impl Chunk {
         self.is_huge = is_huge;
         advise_huge(self.base, is_huge);
     }
+
+    /// Gives free units back to the system, if no slab was put into it for `idle_calls` calls.
+    fn purge(&mut self, idle_calls: u8) {
+        if self.idle_calls < idle_calls {
+            self.idle_calls += 1;
+            return;
+        }
+        if self.is_huge {
+            if self.free.iter().map(|word| word.count_ones()).sum::<u32>() < PURGED_UNITS_MIN {
+                return;
+            }
+            // What has never been used lies in the huge page as well.
+            self.advise_huge(false);
+            self.dirty = self.free;
+        }
+        for word in 0..WORDS {
+            let mut bits = std::mem::take(&mut self.dirty[word]);
+            while bits != 0 {
+                let start = bits.trailing_zeros();
+                let len = (bits >> start).trailing_ones();
+                let offset = (word * 64 + start as usize) * UNIT_BYTES;
+                // SAFETY: these units of the chunk are free: nobody uses them, and whoever takes them expects
+                // nothing of their contents.
+                unsafe { discard(self.base.add(offset), len as usize * UNIT_BYTES) };
+                bits &= u64::MAX.checked_shl(start + len).unwrap_or(0);
+            }
+        }
+    }
 }
 
 /// Tells the system whether a chunk should be one huge page.
@@ -253,34 +281,9 @@ pub(super) fn dirty_bytes() -> usize {
 /// for one chunk at a time.
 pub(super) fn purge(idle_calls: u8) {
     let mut next = 0;
-    loop {
-        let mut chunks = CHUNKS.lock();
-        let Some(chunk) = chunks.chunks.get_mut(next) else { return };
+    while let Some(chunk) = CHUNKS.lock().chunks.get_mut(next) {
+        chunk.purge(idle_calls);
         next += 1;
-        if chunk.idle_calls < idle_calls {
-            chunk.idle_calls += 1;
-            continue;
-        }
-        if chunk.is_huge {
-            if chunk.free.iter().map(|word| word.count_ones()).sum::<u32>() < PURGED_UNITS_MIN {
-                continue;
-            }
-            // What has never been used lies in the huge page as well.
-            chunk.advise_huge(false);
-            chunk.dirty = chunk.free;
-        }
-        for word in 0..WORDS {
-            let mut bits = std::mem::take(&mut chunk.dirty[word]);
-            while bits != 0 {
-                let start = bits.trailing_zeros();
-                let len = (bits >> start).trailing_ones();
-                let offset = (word * 64 + start as usize) * UNIT_BYTES;
-                // SAFETY: these units of the chunk are free: nobody uses them, and whoever takes them expects
-                // nothing of their contents.
-                unsafe { discard(chunk.base.add(offset), len as usize * UNIT_BYTES) };
-                bits &= u64::MAX.checked_shl(start + len).unwrap_or(0);
-            }
-        }
     }
 }
 
@@ -383,5 +386,20 @@ mod tests {
         taken.into_iter().for_each(|(memory, units)| chunks.give_back(memory, units));
         assert!(chunks.chunks.len() <= SPARE_CHUNKS);
         chunks.chunks.drain(..).for_each(|chunk| unmap(chunk.base));
+    }
+
+    #[test]
+    fn a_chunk_keeps_its_huge_page_until_much_of_it_is_free() {
+        let mut chunks = Chunks { chunks: Vec::new(), first_with_free: [0; 3], empty: 0 };
+        let mut runs: Vec<NonNull<u8>> = (0..64).map(|_| chunks.take(4)).collect();
+        assert_eq!(chunks.chunks.len(), 1);
+        for free in 0..64 {
+            assert_eq!(chunks.chunks[0].is_huge, free < 4, "{free} runs are free");
+            if let Some(run) = runs.pop() {
+                chunks.give_back(run, 4);
+            }
+            (0..3).for_each(|_| chunks.chunks[0].purge(2));
+        }
+        unmap(chunks.chunks[0].base);
     }
 }
