@@ -150,8 +150,8 @@ class Player:
         while True:
             reply = self.receive(number)
             replies.append(reply)
-            is_end = DRAIN_TOKEN in reply.raw or reply.raw.startswith((b"-NOPERM", b"+<"))
-            if is_end:
+            is_refused = reply.raw.startswith(b"-NOPERM") and b"'ping'" in reply.raw
+            if DRAIN_TOKEN in reply.raw or is_refused or happened(reply):
                 return replies
 
     def close(self):

@@ -22,7 +22,7 @@ const WORDS: usize = CHUNK_BYTES / UNIT_BYTES / 64;
 /// Empty chunks that are kept.
 const SPARE_CHUNKS: usize = 1;
 /// A chunk keeps its huge page while fewer of its units than this are free: 1/16 of it.
-const PURGED_UNITS_MIN: u32 = 16;
+const PURGED_UNITS_MIN: usize = 16;
 
 /// One bit for each unit.
 type Units = [u64; WORDS];
@@ -91,6 +91,11 @@ fn run(units: usize, start: usize) -> (usize, u64) {
     (start / 64, ((1 << units) - 1) << (start % 64))
 }
 
+/// How many units these are.
+fn count(units: &Units) -> usize {
+    units.iter().map(|word| word.count_ones() as usize).sum()
+}
+
 impl Chunk {
     fn find(&self, units: usize) -> Option<usize> {
         self.free.iter().enumerate().find_map(|(number, &word)| {
@@ -118,7 +123,7 @@ impl Chunk {
             return;
         }
         if self.is_huge {
-            if self.free.iter().map(|word| word.count_ones()).sum::<u32>() < PURGED_UNITS_MIN {
+            if count(&self.free) < PURGED_UNITS_MIN {
                 return;
             }
             // What has never been used lies in the huge page as well.
@@ -273,8 +278,7 @@ pub(super) fn give_ready_back() {
 pub(super) fn dirty_bytes() -> usize {
     let ready_bytes = READY.lock().chunks.len() * CHUNK_BYTES;
     let chunks = CHUNKS.lock();
-    let units = |chunk: &Chunk| chunk.dirty.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-    chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES + ready_bytes
+    chunks.chunks.iter().map(|chunk| count(&chunk.dirty)).sum::<usize>() * UNIT_BYTES + ready_bytes
 }
 
 /// Gives free units back to the system, of chunks into which no slab was put for `idle_calls` calls. Locks

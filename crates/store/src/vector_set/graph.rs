@@ -188,14 +188,12 @@ impl Graph {
         ef: usize,
         scratch: &mut Scratch,
     ) {
-        let before = self.entry();
-        if let Some((_, top)) = before {
-            self.search_down(space, row, level.min(top), Extent::all(ef), scratch);
-        }
+        let Some((_, top)) = self.entry() else { return self.place(element, row, level) };
+        let highest = level.min(top);
+        self.search_down(space, row, highest, Extent::all(ef), scratch);
         self.place(element, row, level);
-        let Some((_, top)) = before else { return };
-        for on in (0..=level.min(top)).rev() {
-            if on < level.min(top) {
+        for on in (0..=highest).rev() {
+            if on < highest {
                 self.search_level(space, row, on, Extent::all(ef), scratch);
             }
             let chosen = self.choose(space, &scratch.found);
