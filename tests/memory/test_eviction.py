@@ -101,6 +101,7 @@ def test_the_least_frequently_used_go_first(subject):
     with subject.connect() as connection:
         connection("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
         connection("CONFIG", "SET", "lfu-log-factor", "0")
+        connection("CONFIG", "SET", "lfu-decay-time", "0")  # a minute may begin meanwhile
         fill(connection, 2_000, "rare")
         fill(connection, 1_000, "popular")
         for _ in range(20):
