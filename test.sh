@@ -16,7 +16,7 @@
 # MANTISSA_TEST_SEED   the seed of this run, or `random`
 # MANTISSA_TEST_EPISODES   how long the generated streams are
 #
-# The Python suites run in twice as many processes as there are cores; `-n 0` runs them in one.
+# The Python suites run in as many processes as there are cores; `-n 0` runs them in one.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -79,8 +79,7 @@ run_python() {
     # 20,000 connections need as many open files, on both sides.
     ulimit -n "$(ulimit -Hn)" || true
     say "pytest $*"
-    # A test waits for servers and timers about half of its time.
-    "$environment/bin/python" -m pytest -n "$((2 * $(getconf _NPROCESSORS_ONLN)))" --dist worksteal "$@"
+    "$environment/bin/python" -m pytest -n auto --dist worksteal "$@"
 }
 
 chosen=()
