@@ -5,10 +5,13 @@
 
 One connection asks for HGETALL of a hash, again and again, another for HGET of one of its fields, each millisecond.
 Figures are medians of rounds that alternate between the servers: the share of the time in which the second one waits
-for longer than 3 ms, the 99th percentile of what it waits, and how many HGETALL are answered a second. `--redis` may
-name a link to another build of this server whose name ends in `redis-server`.
+for longer than 3 ms, the 99th percentile of what it waits, and how many HGETALL are answered a second. Before that,
+with nothing else running, of one HGETALL: when its first bytes come, when all are there, the server's processor time,
+and by how much its resident memory rises. `--redis` may name a link to another build of this server whose name ends in
+`redis-server`.
 """
 import argparse
+import pathlib
 import socket
 import statistics
 import threading
@@ -18,6 +21,7 @@ from servers import Server, add_programs, encode, in_turn, programs
 
 LONG_SECONDS = 0.003
 PAUSE_SECONDS = 0.001
+ALONE = 10
 VALUE = "value"
 
 
@@ -31,6 +35,32 @@ def read_all(server, reply_bytes, stop, counts):
             counts.append(1)
 
 
+def resident_bytes_max(server, begins=False):
+    """The most memory since the last call that began to measure."""
+    if begins:
+        pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
+def alone(server, reply_bytes):
+    """First bytes after and all after, in ms; ms of processor time; MB more."""
+    firsts, wholes = [], []
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        before, cpu_before = resident_bytes_max(server, begins=True), server.cpu_seconds()
+        for _ in range(ALONE):
+            asked = time.monotonic()
+            connection.sendall(encode(("HGETALL", "hash")))
+            left = reply_bytes - len(connection.recv(1 << 20))
+            firsts.append(time.monotonic() - asked)
+            while left > 0:
+                left -= len(connection.recv(1 << 20))
+            wholes.append(time.monotonic() - asked)
+        cpu = (server.cpu_seconds() - cpu_before) / ALONE
+    more = resident_bytes_max(server) - before
+    return statistics.median(firsts) * 1e3, statistics.median(wholes) * 1e3, cpu * 1e3, more / 1e6
+
+
 def measure(name, command, fields, seconds):
     server = Server(name, command)
     try:
@@ -39,6 +69,7 @@ def measure(name, command, fields, seconds):
             pairs = (word for field in names[start : start + 1000] for word in (field, VALUE))
             server.call(("HSET", "hash", *pairs))
         reply_bytes = len(b"*%d\r\n" % (2 * fields)) + fields * len(encode((names[0], VALUE))[4:])
+        figures = alone(server, reply_bytes)
         stop, counts, waits = threading.Event(), [], []
         reader = threading.Thread(target=read_all, args=(server, reply_bytes, stop, counts))
         reader.start()
@@ -52,7 +83,7 @@ def measure(name, command, fields, seconds):
         reader.join()
         waits.sort()
         slow = sum(wait for wait in waits if wait > LONG_SECONDS)
-        return slow / seconds * 100, waits[int(len(waits) * 0.99)] * 1e3, len(counts) / seconds
+        return *figures, slow / seconds * 100, waits[int(len(waits) * 0.99)] * 1e3, len(counts) / seconds
     finally:
         server.stop()
 
@@ -69,9 +100,11 @@ def main():
         order = list(programs(options).items())
         for name, command in in_turn(order, round_number):
             figures.setdefault(name, []).append(measure(name, command, options.fields, options.seconds))
-    print("| server | waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n| --- | --- | --- | --- |")
+    print("| server | first bytes, ms | all, ms | processor time, ms | memory, MB", end=" ")
+    print("| waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n|" + " --- |" * 8)
     for name, rows in figures.items():
-        print("| %s | %.1f | %.2f | %.1f |" % (name, *(statistics.median(column) for column in zip(*rows))))
+        medians = (statistics.median(column) for column in zip(*rows))
+        print("| %s | %.2f | %.1f | %.1f | %.1f | %.1f | %.2f | %.1f |" % (name, *medians))
 
 
 if __name__ == "__main__":

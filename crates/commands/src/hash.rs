@@ -136,6 +136,7 @@ fn hgetall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     hash.unexpired(access.now_ms()).for_each(|(field, value, _)| {
         write_element(reply, field);
         write_element(reply, value);
+        reply.stream();
     });
     Ok(())
 }
@@ -146,7 +147,10 @@ fn hkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         return Ok(());
     };
     reply.array(hash.unexpired_len(access.now_ms()));
-    hash.unexpired(access.now_ms()).for_each(|(field, _, _)| write_element(reply, field));
+    hash.unexpired(access.now_ms()).for_each(|(field, _, _)| {
+        write_element(reply, field);
+        reply.stream();
+    });
     Ok(())
 }
 
@@ -156,7 +160,10 @@ fn hvals(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         return Ok(());
     };
     reply.array(hash.unexpired_len(access.now_ms()));
-    hash.unexpired(access.now_ms()).for_each(|(_, value, _)| write_element(reply, value));
+    hash.unexpired(access.now_ms()).for_each(|(_, value, _)| {
+        write_element(reply, value);
+        reply.stream();
+    });
     Ok(())
 }
 

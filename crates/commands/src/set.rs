@@ -72,7 +72,10 @@ fn smembers(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 
 fn write_set(reply: &mut Reply, set: &Set) {
     reply.set(set.len());
-    set.iter().for_each(|member| write_element(reply, member));
+    set.iter().for_each(|member| {
+        write_element(reply, member);
+        reply.stream();
+    });
 }
 
 fn scard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

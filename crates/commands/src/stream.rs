@@ -61,7 +61,16 @@ fn reply_entry(reply: &mut Reply, entry: StreamEntry<'_>) {
 }
 
 /// Replies entries as an array.
-fn reply_entries<'a>(reply: &mut Reply, entries: impl Iterator<Item = StreamEntry<'a>>) {
+/// With their number the reply can be streamed.
+fn reply_entries<'a>(reply: &mut Reply, len: Option<usize>, entries: impl Iterator<Item = StreamEntry<'a>>) {
+    if let Some(len) = len {
+        reply.array(len);
+        for entry in entries {
+            reply_entry(reply, entry);
+            reply.stream();
+        }
+        return;
+    }
     let header = reply.defer();
     let mut count = 0;
     for entry in entries {

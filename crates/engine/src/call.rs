@@ -10,7 +10,8 @@
 //!
 //! A request that may [read much](mantissa_commands::spec::Info::reads_much) leaves its handler where that
 //! meets a large value. What the lookup has caused is committed, the shard unlocked, and the handler runs
-//! again on an image of the value. In transactions and scripts it runs under their locks.
+//! again on an image of the value. In transactions and scripts it runs under their locks. A caller that sends
+//! the reply while it is being written runs that part itself ([`read_left_image`]).
 //!
 //! A request that turns out to need values on disk ends before it has changed anything, and is run again from
 //! its beginning once they have been read.
@@ -21,11 +22,12 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Entry, KeyHash, ShardSet};
+use mantissa_store::{KeyHash, ShardSet};
 
 use crate::commit::commit;
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::image::Image;
 use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{has_one_key, lock, lock_linked, lock_one, shards_of};
 use crate::session::Session;
@@ -65,7 +67,7 @@ pub struct Record {
 }
 
 /// Runs a client's request that has been admitted, and replies, unless it is to be run again
-/// ([`crate::session::Rerun`]).
+/// ([`crate::session::Rerun`]) or has left an image.
 pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>, reply: &mut Reply) {
     let (start, logged_lsn) = (reply.len(), context.outbox.logged_lsn);
     let sweep = if call.sweeps() { Some(context.engine.scripting.begin_sweep()) } else { None };
@@ -75,15 +77,48 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
     };
     drop(sweep);
     if session.rerun.is_noted && !session.rerun.unread.is_empty() {
+        context.image = None;
         return;
     }
     if context.outbox.logged_lsn != logged_lsn {
         session.logged_lsn = context.outbox.logged_lsn;
     }
+    if context.image.is_none() {
+        request_ended(context, session, call, &outcome, (reply, start));
+    }
+}
+
+/// Ends a request that has left an image: reads it, and replies. Returns its command, and false if it has
+/// failed when a part of the reply had left.
+pub fn read_left_image(
+    context: &mut Context,
+    session: &mut Session,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> Option<(&'static Command, bool)> {
+    let image = context.image.take()?;
+    let command = context.resolve(args).ok()?;
+    let Some(Handler::Data(handler)) = command.handler else { return None };
+    let start = reply.len();
+    let outcome = read_image(context, session, args, handler, image, reply);
+    let is_whole = outcome.is_ok() || !reply.has_streamed();
+    request_ended(context, session, Call::new(command, args), &outcome, (reply, start));
+    Some((command, is_whole))
+}
+
+/// What follows when a request has run.
+#[inline]
+fn request_ended(
+    context: &mut Context,
+    session: &mut Session,
+    call: Call<'_>,
+    outcome: &Outcome,
+    (reply, start): (&mut Reply, usize),
+) {
     show(context, session, call);
-    write_outcome(reply, start, &outcome);
+    write_outcome(reply, start, outcome);
     match &session.blocked {
-        None => calls::ended(context, session, (call.command, call.args), &outcome),
+        None => calls::ended(context, session, (call.command, call.args), outcome),
         Some(blocked) => calls::waits(context, blocked),
     }
 }
@@ -227,11 +262,9 @@ fn run_data(
     if !expired.is_empty() {
         expiry::remove(context, expired);
     }
-    if let Some(image) = image {
-        reply.truncate(start);
-        return read_image(context, session, args, handler, image, reply);
-    }
-    outcome
+    let Some(image) = image else { return outcome };
+    reply.truncate(start);
+    read_or_leave(context, session, args, handler, image, reply)
 }
 
 #[inline]
@@ -242,13 +275,6 @@ fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode
         no_touch: session.no_touch,
         leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
     }
-}
-
-/// A large value that is read after its shard has been unlocked.
-struct Image {
-    entry: Entry,
-    /// How often large values had been freed when it was made.
-    freed: u64,
 }
 
 /// Whether a call, also one that another command carries, may read much of a value.
@@ -263,6 +289,23 @@ fn image(engine: &Engine, access: &Access<'_>, command: &Command, args: Args<'_>
     let position = find_keys(command.info, args).ok()?.into_iter().next()?;
     let entry = access.peek(args.at(position.index))?.image();
     Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed) })
+}
+
+/// Runs a handler on an image, or leaves that to the caller of [`read_left_image`].
+#[cold]
+fn read_or_leave(
+    context: &mut Context,
+    session: &Session,
+    args: Args<'_>,
+    handler: DataHandler,
+    image: Image,
+    reply: &mut Reply,
+) -> Outcome {
+    if context.leaves_images && !session.reply_mode.is_silent() {
+        context.image = Some(image);
+        return Ok(());
+    }
+    read_image(context, session, args, handler, image, reply)
 }
 
 /// Runs a handler on an image. The lookup has been counted, and the key marked as used.

@@ -14,6 +14,7 @@ use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::host::{ConnId, Message, Target};
 use crate::hot_keys::Sampler;
+use crate::image::Image;
 use crate::invocation::Command;
 use crate::memory_limit::Evictor;
 use crate::session::{SharedSession, flag};
@@ -46,6 +47,10 @@ pub struct Context<'e> {
     pub evictor: Evictor,
     /// Chooses the commands whose keys are counted as hot keys.
     pub sampler: Sampler,
+    /// A request that reads a large value may leave that to [`crate::execute::read_image`].
+    pub leaves_images: bool,
+    /// What the present request has left.
+    pub(crate) image: Option<Image>,
     /// Effects of the present command, for its commit.
     pub collected: Collected,
     /// Messages for clients.
@@ -95,6 +100,8 @@ impl<'e> Context<'e> {
             out_of_memory: false,
             evictor: Evictor::default(),
             sampler: Sampler::default(),
+            leaves_images: false,
+            image: None,
             collected: Collected::default(),
             outbox: Outbox::new(worker, engine),
         }

@@ -476,6 +476,10 @@ impl LocalClient<'_> {
             match execute::execute(&mut self.context, &mut self.session, call, None, &mut reply) {
                 Progress::Done => break,
                 Progress::Postponed => self.wait(WAIT_MAX),
+                Progress::Image => {
+                    execute::read_image(&mut self.context, &mut self.session, args.as_args(), &mut reply);
+                    break;
+                }
             }
         }
         if let Some(blocked) = &self.session.blocked {

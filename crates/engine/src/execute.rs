@@ -25,6 +25,9 @@ pub enum Progress {
     Done,
     /// CLIENT PAUSE, a slow disk or a value on disk holds it back. The caller executes it again later.
     Postponed,
+    /// The request has left a large value to read, as [`Context::leaves_images`] allows. The caller calls
+    /// [`read_image`], which replies.
+    Image,
 }
 
 /// Runs one request of a client. `command` is what it calls, if that is known; `hint` is the hash of its
@@ -63,13 +66,8 @@ pub fn execute(
         }
     };
     let queues = session.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
-    let stalls = context.engine.aof.holds_writes();
-    if stalls || context.engine.pause.until_ms.load(Ordering::Relaxed) != 0 {
-        let may_write = transaction::may_write(session, command);
-        let is_paused = context.engine.pauses(context.now_ms, may_write);
-        if (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED)) {
-            return Progress::Postponed;
-        }
+    if is_held_back(context, session, command, queues) {
+        return Progress::Postponed;
     }
     if context.engine.tier.is_used() && !queues {
         match fetch::prepare(context, session, (command, args)) {
@@ -94,9 +92,33 @@ pub fn execute(
             reply.truncate(start);
             return Progress::Postponed;
         }
+        if context.image.is_some() {
+            return Progress::Image;
+        }
     }
     finish(context, session, Some(command), args, (reply, start, suppressed));
     Progress::Done
+}
+
+/// Whether CLIENT PAUSE or a slow disk holds a request back.
+#[inline]
+fn is_held_back(context: &Context, session: &Session, command: &Command, queues: bool) -> bool {
+    let stalls = context.engine.aof.holds_writes();
+    if !stalls && context.engine.pause.until_ms.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let may_write = transaction::may_write(session, command);
+    let is_paused = context.engine.pauses(context.now_ms, may_write);
+    (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED))
+}
+
+/// Reads the large value that a request has left, and replies. If the reply has a sink it is streamed there.
+/// False if the request has failed when a part of the reply had left: its client is to be closed.
+pub fn read_image(context: &mut Context, session: &mut Session, args: Args<'_>, reply: &mut Reply) -> bool {
+    let start = reply.len();
+    let Some((command, is_whole)) = call::read_left_image(context, session, args, reply) else { return true };
+    finish(context, session, Some(command), args, (reply, start, None));
+    is_whole
 }
 
 /// Evicts keys if memory is full. Messages for the client that eviction causes come before its reply.

@@ -33,6 +33,7 @@ pub mod execute;
 mod expiry;
 pub mod host;
 mod hot_keys;
+mod image;
 pub mod invocation;
 mod job_runner;
 mod jobs;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::epoll::Epoll;
 use crate::link::{Step, Urgency};
 use crate::listener::Listener;
+use crate::outlet::Outlet;
 use crate::reading::Reading;
 use crate::slots::Conn;
 use crate::socket::Socket;
@@ -202,7 +203,25 @@ impl Driver {
             on!(self, inner => inner.pool().put(bytes));
             bytes = records;
         }
-        on!(self, inner => inner.send(conn, bytes))
+        on!(self, inner => inner.send_from(conn, bytes, 0))
+    }
+
+    /// A way to send bytes of a connection at once, before the next call of [`Driver::send`] for it. None if
+    /// bytes are queued, or if the connection has TLS.
+    pub fn outlet(&self, conn: Conn) -> Option<Outlet> {
+        if self.sessions.has(conn) {
+            return None;
+        }
+        match &self.mechanism {
+            Mechanism::Epoll(inner) => inner.outlet(conn),
+            Mechanism::Uring(inner) => inner.outlet(conn),
+        }
+    }
+
+    /// Queues bytes of which the first `sent` have left through an outlet. Nothing else is queued.
+    pub fn send_rest(&mut self, conn: Conn, bytes: Vec<u8>, sent: usize) {
+        debug_assert!(!self.sessions.has(conn) && self.unsent(conn) == 0);
+        on!(self, inner => inner.send_from(conn, bytes, sent))
     }
 
     /// Whether a connection has TLS; false for a dead id.
@@ -408,7 +427,7 @@ impl Driver {
         if session.wants_to_send() {
             let mut records = on!(self, inner => inner.pool().take());
             session.take_records(&mut records);
-            on!(self, inner => inner.send(conn, records));
+            on!(self, inner => inner.send_from(conn, records, 0));
         }
     }
 

@@ -72,6 +72,11 @@ impl Link {
         gone || reset || (events & BROKEN != 0 && system::waiting_bytes(&self.socket) == 0)
     }
 
+    /// Whether nothing is queued, and the connection is to stay.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outgoing.is_empty() && self.leaving == Leaving::No
+    }
+
     /// Whether an emptied queue is reported to the owner.
     pub(crate) fn reports_sent(&self) -> bool {
         self.tell_sent || self.behind || self.reading != Reading::On

@@ -79,16 +79,19 @@ impl Outgoing {
         if self.unsent == 0 { 0 } else { 1 + self.rest.as_ref().map_or(0, |rest| rest.len()) }
     }
 
-    pub(crate) fn push(&mut self, bytes: Vec<u8>, pool: &mut BufferPool) {
-        if bytes.is_empty() {
+    /// Queues bytes of which the first `sent` have gone: none unless the queue is empty.
+    pub(crate) fn push_from(&mut self, bytes: Vec<u8>, sent: usize, pool: &mut BufferPool) {
+        if bytes.len() <= sent {
             return pool.put(bytes);
         }
         if self.unsent == 0 {
             debug_assert!(self.first.is_empty() && self.pinned == 0);
-            self.unsent = bytes.len();
+            self.unsent = bytes.len() - sent;
+            self.first_sent = sent;
             self.first = bytes;
             return;
         }
+        debug_assert_eq!(sent, 0);
         self.unsent += bytes.len();
         let tail_is_pinned = self.count() == self.pinned as usize;
         if !tail_is_pinned && bytes.len() <= JOINED_BYTES_MAX {
@@ -172,7 +175,7 @@ mod tests {
             for number in 0..40usize {
                 let bytes = vec![number as u8; number * number * 20];
                 expected.extend_from_slice(&bytes);
-                queue.push(bytes, &mut pool);
+                queue.push_from(bytes, 0, &mut pool);
             }
             assert_eq!(queue.unsent(), expected.len());
             let mut sent = 0;
@@ -192,10 +195,10 @@ mod tests {
     fn a_pinned_buffer_is_not_appended_to() {
         let mut pool = BufferPool::new();
         let mut queue = Outgoing::default();
-        queue.push(b"one".to_vec(), &mut pool);
+        queue.push_from(b"one".to_vec(), 0, &mut pool);
         queue.pin(1);
-        queue.push(b"two".to_vec(), &mut pool);
-        queue.push(b"three".to_vec(), &mut pool);
+        queue.push_from(b"two".to_vec(), 0, &mut pool);
+        queue.push_from(b"three".to_vec(), 0, &mut pool);
         assert_eq!(queue.count(), 2, "the third joins the second");
         assert!(queue.single().is_none());
         queue.advance(3, &mut pool);

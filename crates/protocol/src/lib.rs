@@ -30,6 +30,6 @@ pub use double::parse_double;
 pub use encode::encode_request;
 pub use error::ProtocolError;
 pub use inline::{UnbalancedQuotes, put_quoted, split_quoted};
-pub use reply::{Deferred, Protocol, Reply};
+pub use reply::{Deferred, Protocol, Reply, Sink, Streamed};
 pub use request::{LINE_SIZE_MAX, Parsed, RequestLimits, RequestParser, decode_request};
 pub use value::Value;

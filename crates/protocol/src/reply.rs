@@ -4,7 +4,12 @@
 //! of twice the length, a double as a bulk string, and so on; so a command states the shape once. Growing the
 //! buffer is the only allocation.
 
+mod streaming;
+
 use mantissa_number::{INTEGER_TEXT_MAX, SCORE_TEXT_MAX, format_i64, format_score, format_u64};
+
+use streaming::Streaming;
+pub use streaming::{Sink, Streamed};
 
 /// The version of the protocol that a client chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,11 +25,16 @@ pub enum Protocol {
 ///
 /// It may have a limit. Where its buffer would have to grow beyond that, the buffer is freed, and nothing is
 /// written any more: [`Reply::has_overflowed`].
+///
+/// It may have a sink, which takes its beginning while the rest is being written: [`Reply::stream_to`].
 pub struct Reply {
     buffer: Vec<u8>,
     bytes_max: usize,
     has_overflowed: bool,
     protocol: Protocol,
+    /// The length of the buffer from which on the sink is offered what is written.
+    offered_at: usize,
+    streaming: Option<Box<Streaming>>,
 }
 
 impl Default for Reply {
@@ -52,7 +62,8 @@ impl Reply {
 
     /// Goes on after what `buffer` holds.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
-        Reply { buffer, bytes_max: usize::MAX, has_overflowed: false, protocol }
+        let bytes_max = usize::MAX;
+        Reply { buffer, bytes_max, has_overflowed: false, protocol, offered_at: usize::MAX, streaming: None }
     }
 
     /// The same with a limit in bytes, which includes what is written already. A buffer whose capacity is

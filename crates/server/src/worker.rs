@@ -14,6 +14,7 @@ mod nested_loop;
 mod output;
 mod pending_replies;
 mod replicas;
+mod streaming;
 mod web;
 mod websocket;
 mod weights;
@@ -729,13 +730,7 @@ impl<'e> Worker<'e> {
             let progress = if runs_scripts {
                 self.execute_script(driver, connection, input, (request, command), reply)
             } else {
-                execute_guarded(
-                    &mut self.context,
-                    &mut connection.session,
-                    (command, args),
-                    request.hash,
-                    reply,
-                )
+                self.execute(driver, connection, input, (request, command), reply)
             };
             if progress == Progress::Postponed {
                 connection.paused = true;
@@ -936,13 +931,23 @@ fn execute_guarded(
     hash: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
+    let run = |context: &mut Context, session: &mut Session| {
+        execute::execute(context, session, (command, args), hash, reply)
+    };
+    guarded(context, session, args, run).unwrap_or(Progress::Done)
+}
+
+/// Runs a part of a request. `None` if it has panicked: its client is to be closed then.
+fn guarded<'e, R>(
+    context: &mut Context<'e>,
+    session: &mut Session,
+    args: Args<'_>,
+    run: impl FnOnce(&mut Context<'e>, &mut Session) -> R,
+) -> Option<R> {
     let call = crash::Call { client: session.shared.id, args };
-    let run = AssertUnwindSafe(|| {
-        mantissa_sys::crash::during(&call, || {
-            execute::execute(context, session, (command, args), hash, reply)
-        })
-    });
-    std::panic::catch_unwind(run).unwrap_or_else(|_| {
+    let run = AssertUnwindSafe(|| mantissa_sys::crash::during(&call, || run(context, session)));
+    let caught = std::panic::catch_unwind(run);
+    if caught.is_err() {
         let mut shown = Vec::new();
         for argument in args.iter().take(8) {
             put_quoted(&mut shown, &argument[..argument.len().min(128)]);
@@ -955,6 +960,6 @@ fn execute_guarded(
         session.killed = true;
         context.collected.clear();
         aof::append_unfinished(context);
-        Progress::Done
-    })
+    }
+    caught.ok()
 }

@@ -39,6 +39,7 @@ pub(super) fn lrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     reply.array(to - from);
     for element in list.range(from, to) {
         write_element(reply, element);
+        reply.stream();
     }
     Ok(())
 }

@@ -176,8 +176,17 @@ impl Query {
 
     /// Writes the samples or buckets of a series, and returns how many there were.
     pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome<usize> {
+        let mut rows = Rows::new();
+        if let Some(len) = self.plain_len(series).filter(|_| reply.has_sink()) {
+            reply.array(len);
+            self.run(series, &mut |time, values| {
+                values.iter().for_each(|&value| rows.write(reply, Sample { time, value }));
+                reply.stream();
+            })?;
+            return Ok(len);
+        }
         let list = reply.defer();
-        let (mut count, mut rows) = (0, Rows::new());
+        let mut count = 0;
         self.run(series, &mut |time, values| {
             match values {
                 [value] => rows.write(reply, Sample { time, value: *value }),
@@ -187,6 +196,16 @@ impl Query {
         })?;
         reply.finish_array(list, count);
         Ok(count)
+    }
+
+    /// How many samples are replied, if that can be told without reading them, but for those at the ends.
+    fn plain_len(&self, series: &Series) -> Option<usize> {
+        if self.buckets.is_some() || self.times.is_some() || self.values.is_some() {
+            return None;
+        }
+        let from = self.from.max(series.oldest_kept());
+        let behind = self.to.checked_add(1).map_or(0, |after| series.count_from(after.max(from)));
+        usize::try_from(series.count_from(from) - behind).ok().map(|len| len.min(self.count))
     }
 }
 

@@ -117,7 +117,10 @@ fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form)
     };
     let members = set.range(options.ranks(set, selection));
     members_header(reply, members.len(), options.with_scores);
-    let write = |(member, score)| write_member(reply, member, score, options.with_scores);
+    let write = |(member, score)| {
+        write_member(reply, member, score, options.with_scores);
+        reply.stream();
+    };
     if options.reverse {
         members.rev().for_each(write)
     } else {

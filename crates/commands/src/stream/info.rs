@@ -92,7 +92,7 @@ fn full(stream: &Stream, extent: &Extent, count: usize, reply: &mut Reply) {
     reply.map(9);
     head(stream, extent, reply);
     reply.bulk(b"entries");
-    reply_entries(reply, stream.entries().take(count));
+    reply_entries(reply, None, stream.entries().take(count));
     reply.bulk(b"groups");
     reply.array(stream.groups().len());
     for (name, group) in stream.groups() {

@@ -114,12 +114,16 @@ fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, is_reversed
         reply.array(0);
         return Ok(());
     };
-    match (count, is_reversed) {
-        (Some(0), _) => reply.null_array(),
-        (count, false) => reply_entries(reply, stream.range(start, end).take(count.unwrap_or(usize::MAX))),
-        (count, true) => {
-            reply_entries(reply, stream.range_reversed(start, end).take(count.unwrap_or(usize::MAX)));
-        }
+    if count == Some(0) {
+        reply.null_array();
+        return Ok(());
+    }
+    let count = count.unwrap_or(usize::MAX);
+    let is_whole = reply.has_sink() && start <= stream.first_id() && end >= stream.newest_id();
+    let len = is_whole.then(|| count.min(stream.len() as usize));
+    match is_reversed {
+        false => reply_entries(reply, len, stream.range(start, end).take(count)),
+        true => reply_entries(reply, len, stream.range_reversed(start, end).take(count)),
     }
     Ok(())
 }

@@ -178,7 +178,7 @@ fn read_stream(
         return Ok(false);
     }
     begin_stream(reply, key);
-    reply_entries(reply, entries);
+    reply_entries(reply, None, entries);
     Ok(true)
 }
 

@@ -35,6 +35,7 @@ use crate::batching_delay::BatchingDelay;
 use crate::link::{Due, Leaving, Lent, Link};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
+use crate::outlet::Outlet;
 use crate::reading::{Fill, Reading};
 use crate::ring_buffers::Buffers;
 use crate::slots::{Conn, Slots};
@@ -250,12 +251,18 @@ impl Uring {
         }
     }
 
-    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
+    pub(crate) fn outlet(&self, conn: Conn) -> Option<Outlet> {
+        let it = self.conns.get(conn).filter(|it| it.link.is_idle() && it.sending == Sending::Nothing)?;
+        Outlet::new(&it.link.socket)
+    }
+
+    /// Queues bytes without the first `sent`.
+    pub(crate) fn send_from(&mut self, conn: Conn, bytes: Vec<u8>, sent: usize) {
         let Some(it) = self.conns.get_mut(conn) else { return self.pool.put(bytes) };
         if it.link.leaving == Leaving::Close {
             return self.pool.put(bytes);
         }
-        it.link.outgoing.push(bytes, &mut self.pool);
+        it.link.outgoing.push_from(bytes, sent, &mut self.pool);
         self.list(conn);
     }
 

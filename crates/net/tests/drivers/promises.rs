@@ -15,6 +15,7 @@ with_both_drivers!(
     echo_with_pipelining,
     a_slow_reader_gets_everything_in_order,
     short_sends_that_do_not_fit_are_continued,
+    an_outlet_sends_at_once_and_the_rest_follows,
     a_large_buffer_is_filled_in_place,
     fills_follow_one_another_and_what_is_left_is_received,
     a_fill_takes_what_was_set_aside_first,
@@ -442,6 +443,31 @@ fn sent_is_reported_when_asked_for_or_late(kind: DriverKind) {
     server.driver.send(conn, vec![7; 64 * 1024]);
     server.until("long", |_, log| log.sent.len() == 4);
     assert_eq!(read_exactly(&mut client, 10 + 64 * 1024).len(), 10 + 64 * 1024);
+}
+
+fn an_outlet_sends_at_once_and_the_rest_follows(kind: DriverKind) {
+    let Some(mut server) = Server::new(kind) else { return };
+    let (mut client, conn) = server.connect();
+    let outlet = server.driver.outlet(conn).expect("nothing is queued");
+    assert_eq!(outlet.send(b"first"), 5);
+    assert_eq!(read_exactly(&mut client, 5), b"first", "before the driver runs");
+    // More than the kernel takes of who does not read.
+    let bytes = pattern(7, 64 << 20);
+    let sent = outlet.send(&bytes);
+    assert!(sent > 0 && sent < bytes.len(), "{sent}");
+    drop(outlet);
+    server.driver.send_rest(conn, bytes.clone(), sent);
+    assert!(server.driver.outlet(conn).is_none(), "bytes are queued");
+    server.driver.send(conn, b"last".to_vec());
+    let reader = thread::spawn(move || read_exactly(&mut client, (64 << 20) + 4));
+    server.until("all is sent", |driver, _| driver.unsent(conn) == 0);
+    let found = reader.join().expect("the reader reads");
+    assert!(found[..64 << 20] == bytes && found.ends_with(b"last"));
+    // All was taken: nothing is queued.
+    server.driver.send_rest(conn, vec![0; 100], 100);
+    assert!(server.driver.outlet(conn).is_some());
+    server.driver.close(conn);
+    assert!(server.driver.outlet(conn).is_none());
 }
 
 fn stale_ids_are_recognised(kind: DriverKind) {

@@ -48,6 +48,12 @@ impl Worker<'_> {
     /// Sends what there is of a reply, and begins another.
     pub(super) fn flush(&mut self, driver: &mut Driver, connection: &mut Connection, reply: &mut Reply) {
         self.send(driver, connection, std::mem::take(reply));
+        self.bound_unsent(driver, connection);
+        *reply = self.begin_reply(driver, connection);
+    }
+
+    /// Bounds what a client leaves unread, after something has been queued for it.
+    pub(super) fn bound_unsent(&mut self, driver: &mut Driver, connection: &mut Connection) {
         let unsent = self.unsent(driver, connection);
         let unsent_max = if connection.wire.is_websocket() { UNREAD_BYTES_MAX } else { UNSENT_BYTES_MAX };
         connection.held = unsent > unsent_max;
@@ -57,7 +63,6 @@ impl Worker<'_> {
             self.weights.note(&self.context, connection);
             self.evict_clients(driver, Some(connection));
         }
-        *reply = self.begin_reply(driver, connection);
     }
 
     /// Looks at what a client has not taken yet, and closes it if that is beyond its limits.

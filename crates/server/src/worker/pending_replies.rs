@@ -62,11 +62,16 @@ impl Worker<'_> {
 
     fn send_now(&self, driver: &mut Driver, connection: &mut Connection, bytes: Vec<u8>) {
         let Some(bytes) = self.on_wire(driver, connection, bytes) else { return };
-        let counters = &self.context.engine.stats.workers[self.context.worker];
-        stats::add(&counters.output_bytes, bytes.len() as u64);
-        stats::add(&counters.writes, 1);
-        stats::add(&connection.session.shared.sent_bytes, bytes.len() as u64);
+        self.count_sent(connection, bytes.len());
         driver.send(connection.conn, bytes);
+    }
+
+    /// Counts bytes that are sent to a client at once.
+    pub(super) fn count_sent(&self, connection: &Connection, bytes: usize) {
+        let counters = &self.context.engine.stats.workers[self.context.worker];
+        stats::add(&counters.output_bytes, bytes as u64);
+        stats::add(&counters.writes, 1);
+        stats::add(&connection.session.shared.sent_bytes, bytes as u64);
     }
 
     /// Notes a client that has come to this worker, perhaps with pending replies.
