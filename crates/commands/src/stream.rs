@@ -60,24 +60,21 @@ fn reply_entry(reply: &mut Reply, entry: StreamEntry<'_>) {
     }
 }
 
-/// Replies entries as an array.
-/// With their number the reply can be streamed.
+/// Replies entries as an array. With their number the reply can be streamed.
 fn reply_entries<'a>(reply: &mut Reply, len: Option<usize>, entries: impl Iterator<Item = StreamEntry<'a>>) {
-    if let Some(len) = len {
-        reply.array(len);
-        for entry in entries {
-            reply_entry(reply, entry);
-            reply.stream();
-        }
-        return;
-    }
-    let header = reply.defer();
+    let header = reply.array_or_defer(len);
     let mut count = 0;
     for entry in entries {
         reply_entry(reply, entry);
         count += 1;
+        if len.is_some() {
+            reply.stream();
+        }
     }
-    reply.finish_array(header, count);
+    match header {
+        Some(header) => reply.finish_array(header, count),
+        None => debug_assert_eq!(len, Some(count)),
+    }
 }
 
 /// An error with a key and a group in its text, each up to its first NUL.

@@ -411,6 +411,17 @@ impl Reply {
         Deferred { at }
     }
 
+    /// The header of an array, or a deferred one if its length is not known: such an array is not streamed.
+    pub fn array_or_defer(&mut self, len: Option<usize>) -> Option<Deferred> {
+        match len {
+            None => Some(self.defer()),
+            Some(len) => {
+                self.array(len);
+                None
+            }
+        }
+    }
+
     /// Makes the deferred header one of an array.
     pub fn finish_array(&mut self, deferred: Deferred, len: usize) {
         self.finish(deferred, b'*', len);

@@ -176,25 +176,23 @@ impl Query {
 
     /// Writes the samples or buckets of a series, and returns how many there were.
     pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome<usize> {
-        let mut rows = Rows::new();
-        if let Some(len) = self.plain_len(series).filter(|_| reply.has_sink()) {
-            reply.array(len);
-            self.run(series, &mut |time, values| {
-                values.iter().for_each(|&value| rows.write(reply, Sample { time, value }));
-                reply.stream();
-            })?;
-            return Ok(len);
-        }
-        let list = reply.defer();
-        let mut count = 0;
+        let len = if reply.has_sink() { self.plain_len(series) } else { None };
+        let list = reply.array_or_defer(len);
+        let (mut count, mut rows) = (0, Rows::new());
         self.run(series, &mut |time, values| {
             match values {
                 [value] => rows.write(reply, Sample { time, value: *value }),
                 _ => write_row(reply, time, values),
             }
             count += 1;
+            if len.is_some() {
+                reply.stream();
+            }
         })?;
-        reply.finish_array(list, count);
+        match list {
+            Some(list) => reply.finish_array(list, count),
+            None => debug_assert_eq!(len, Some(count)),
+        }
         Ok(count)
     }
 
