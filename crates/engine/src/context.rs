@@ -107,6 +107,11 @@ impl<'e> Context<'e> {
         }
     }
 
+    /// Whether a sink for the reply to [`crate::execute::read_image`] may pay.
+    pub fn streams_image(&self) -> bool {
+        self.image.as_ref().is_some_and(Image::is_streamed)
+    }
+
     /// The command or subcommand that a request calls, or the error to reply.
     #[inline]
     pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {

@@ -207,7 +207,7 @@ impl Driver {
     }
 
     /// A way to send bytes of a connection at once, before the next call of [`Driver::send`] for it. None if
-    /// bytes are queued, or if the connection has TLS.
+    /// bytes are queued, if it has TLS or is about to leave, and if the system gives no descriptor.
     pub fn outlet(&self, conn: Conn) -> Option<Outlet> {
         if self.sessions.has(conn) {
             return None;

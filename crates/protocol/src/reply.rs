@@ -35,6 +35,8 @@ pub struct Reply {
     /// The length of the buffer from which on the sink is offered what is written.
     offered_at: usize,
     streaming: Option<Box<Streaming>>,
+    /// Deferred headers that are not finished.
+    open_headers: u32,
 }
 
 impl Default for Reply {
@@ -63,7 +65,15 @@ impl Reply {
     /// Goes on after what `buffer` holds.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
         let bytes_max = usize::MAX;
-        Reply { buffer, bytes_max, has_overflowed: false, protocol, offered_at: usize::MAX, streaming: None }
+        Reply {
+            buffer,
+            bytes_max,
+            has_overflowed: false,
+            protocol,
+            offered_at: usize::MAX,
+            streaming: None,
+            open_headers: 0,
+        }
     }
 
     /// The same with a limit in bytes, which includes what is written already. A buffer whose capacity is
@@ -408,6 +418,7 @@ impl Reply {
     pub fn defer(&mut self) -> Deferred {
         let at = self.buffer.len();
         self.raw(b"*0\r\n");
+        self.open_headers += 1;
         Deferred { at }
     }
 
@@ -444,6 +455,7 @@ impl Reply {
     }
 
     fn finish(&mut self, Deferred { at }: Deferred, kind: u8, count: usize) {
+        self.open_headers -= 1;
         let mut buffer = [0; INTEGER_TEXT_MAX];
         let digits = format_u64(&mut buffer, count as u64);
         let shift = digits.len() - 1;

@@ -357,12 +357,12 @@ impl Series {
         found
     }
 
-    /// The number of samples from a time on.
-    pub fn count_from(&self, time: u64) -> u64 {
+    /// The number of samples from one time to another. At most the two chunks at the ends are read.
+    pub fn count(&self, from: u64, to: u64) -> u64 {
         let mut scratch = Vec::new();
-        let counts = self.pieces(time, u64::MAX).map(|piece| match piece.whole() {
-            Some(summary) => u64::from(summary.count),
-            None => piece.read(&mut scratch).len() as u64,
+        let counts = self.pieces(from, to).map(|piece| match piece.run {
+            Run::Chunk(chunk) if piece.has_all_of(chunk) => chunk.len() as u64,
+            _ => piece.read(&mut scratch).len() as u64,
         });
         counts.sum()
     }
@@ -392,12 +392,15 @@ impl<'a> Piece<'a> {
     pub fn whole(&self) -> Option<&'a Summary> {
         match self.run {
             Run::Chunk(chunk) => {
-                let summary = &chunk.summary;
-                let is_whole = self.from <= summary.first.time && summary.last.time <= self.to;
-                (is_whole && summary.nans == 0).then_some(summary)
+                (self.has_all_of(chunk) && chunk.summary.nans == 0).then_some(&chunk.summary)
             }
             Run::Open(_) => None,
         }
+    }
+
+    /// Whether no sample of its chunk is outside of the times.
+    fn has_all_of(&self, chunk: &Chunk) -> bool {
+        self.from <= chunk.summary.first.time && chunk.summary.last.time <= self.to
     }
 
     /// Bytes that its samples take.
@@ -423,8 +426,7 @@ impl<'a> Piece<'a> {
         let (stamps, whole) = match self.run {
             Run::Chunk(chunk) => {
                 chunk.read_values(values);
-                let Summary { first, last, .. } = &chunk.summary;
-                (chunk.stamps(times), self.from <= first.time && last.time <= self.to)
+                (chunk.stamps(times), self.has_all_of(chunk))
             }
             Run::Open(samples) => {
                 times.clear();

@@ -26,7 +26,7 @@ pub(super) fn info(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         reply.simple(name);
         reply.integer(value.cast_signed());
     };
-    integer(reply, "totalSamples", series.count_from(series.oldest_kept()));
+    integer(reply, "totalSamples", series.count(series.oldest_kept(), u64::MAX));
     integer(reply, "memoryUsage", series.memory_usage() as u64);
     integer(reply, "firstTimestamp", first);
     integer(reply, "lastTimestamp", last);

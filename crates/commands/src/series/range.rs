@@ -25,6 +25,9 @@ pub(super) enum BucketTime {
 /// Values of one bucket that may be asked for.
 const AGGREGATIONS_MAX: usize = 64;
 
+/// Samples from which on their number is looked up, so that their reply, of a piece or more, can be streamed.
+const STREAMED_SAMPLES_MIN: u64 = 4096;
+
 /// What is asked of a series.
 #[derive(Clone)]
 pub(super) struct Query {
@@ -196,14 +199,14 @@ impl Query {
         Ok(count)
     }
 
-    /// How many samples are replied, if that can be told without reading them, but for those at the ends.
+    /// How many samples are replied, if they are many and that can be told without reading them all.
     fn plain_len(&self, series: &Series) -> Option<usize> {
-        if self.buckets.is_some() || self.times.is_some() || self.values.is_some() {
+        let is_plain = self.buckets.is_none() && self.times.is_none() && self.values.is_none();
+        if !is_plain || self.samples(series) < STREAMED_SAMPLES_MIN {
             return None;
         }
         let from = self.from.max(series.oldest_kept());
-        let behind = self.to.checked_add(1).map_or(0, |after| series.count_from(after.max(from)));
-        usize::try_from(series.count_from(from) - behind).ok().map(|len| len.min(self.count))
+        usize::try_from(series.count(from, self.to)).ok().map(|len| len.min(self.count))
     }
 }
 

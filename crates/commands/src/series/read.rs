@@ -62,7 +62,7 @@ pub(super) fn read(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         b"$" => last.map_or(0, |last| last.saturating_add(1)),
         word => time_of(word).ok_or(Error::fixed("ERR TSDB: invalid timestamp"))?,
     };
-    let count = series.map_or(0, |series| series.count_from(from.max(series.oldest_kept())));
+    let count = series.map_or(0, |series| series.count(from.max(series.oldest_kept()), u64::MAX));
     // A client that waits gets nothing once its key is gone.
     let is_lost = series.is_none() && mode.serving;
     match plan.wait {

@@ -60,9 +60,12 @@ impl Worker<'_> {
         if is_whole == Some(false) {
             connection.session.killed = true;
         }
-        if streamed.bytes > 0 && !reply.has_overflowed() {
+        if streamed.bytes == 0 {
+            return;
+        }
+        self.count_sent(connection, streamed.bytes + reply.len() - streamed.kept);
+        if !reply.has_overflowed() {
             let rest = std::mem::take(reply).into_bytes();
-            self.count_sent(connection, streamed.bytes + rest.len() - streamed.kept);
             driver.send_rest(connection.conn, rest, streamed.kept);
             self.bound_unsent(driver, connection);
             *reply = self.begin_reply(driver, connection);
@@ -73,6 +76,6 @@ impl Worker<'_> {
     fn outlet(&self, driver: &Driver, connection: &Connection) -> Option<Outlet> {
         let is_confirmed = self.context.outbox.required_lsn <= self.context.engine.aof.confirmed();
         let may_leave = is_confirmed && connection.pending_replies.is_none() && !connection.is_replica;
-        driver.outlet(connection.conn).filter(|_| may_leave)
+        if may_leave && self.context.streams_image() { driver.outlet(connection.conn) } else { None }
     }
 }
