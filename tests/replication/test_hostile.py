@@ -440,8 +440,11 @@ def test_a_replica_that_never_reads_the_stream(start_node):
         raw.full_sync()
         assert is_online(primary, raw)
         value = "x" * 100_000
-        for number in range(600):
-            primary.call("SET", f"k:{number % 10}", value)
+        with primary.connect(timeout=60) as writer:
+            for number in range(600):
+                writer.call("SET", f"k:{number % 10}", value)
+                if number % 20 == 19:
+                    assert writer.call("WAIT", 1, 50_000) == 1, "the other replica stays within its limit"
         until(lambda: not is_online(primary, raw), "a replica that does not read is kept")
     text = said_since(primary, start)
     assert any(word in text for word in ("output buffer", "overcoming", "limit")), text
