@@ -67,14 +67,10 @@ fn reply_entries<'a>(reply: &mut Reply, len: Option<usize>, entries: impl Iterat
     for entry in entries {
         reply_entry(reply, entry);
         count += 1;
-        if len.is_some() {
-            reply.stream();
-        }
+        reply.stream();
     }
-    match header {
-        Some(header) => reply.finish_array(header, count),
-        None => debug_assert_eq!(len, Some(count)),
-    }
+    debug_assert!(len.is_none_or(|len| len == count));
+    reply.finish_if_deferred(header, count);
 }
 
 /// An error with a key and a group in its text, each up to its first NUL.

@@ -433,6 +433,13 @@ impl Reply {
         }
     }
 
+    /// Ends what [`Reply::array_or_defer`] has begun.
+    pub fn finish_if_deferred(&mut self, deferred: Option<Deferred>, len: usize) {
+        if let Some(deferred) = deferred {
+            self.finish_array(deferred, len);
+        }
+    }
+
     /// Makes the deferred header one of an array.
     pub fn finish_array(&mut self, deferred: Deferred, len: usize) {
         self.finish(deferred, b'*', len);

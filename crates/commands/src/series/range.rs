@@ -188,14 +188,10 @@ impl Query {
                 _ => write_row(reply, time, values),
             }
             count += 1;
-            if len.is_some() {
-                reply.stream();
-            }
+            reply.stream();
         })?;
-        match list {
-            Some(list) => reply.finish_array(list, count),
-            None => debug_assert_eq!(len, Some(count)),
-        }
+        debug_assert!(len.is_none_or(|len| len == count));
+        reply.finish_if_deferred(list, count);
         Ok(count)
     }
 

@@ -53,6 +53,7 @@ impl Reply {
         if self.buffer.len() > self.bytes_max {
             return self.overflow();
         }
+        self.offered_at = self.buffer.len() + PIECE_BYTES;
         if !self.has_sink() {
             return;
         }
@@ -65,8 +66,8 @@ impl Reply {
             self.bytes_max -= streamed.kept;
             self.buffer.drain(..streamed.kept);
             streamed.kept = 0;
+            self.offered_at = self.buffer.len() + PIECE_BYTES;
         }
-        self.offered_at = self.buffer.len() + PIECE_BYTES;
     }
 
     /// Whether there is a sink that may have what is written now: a count that has to be looked up pays then.
