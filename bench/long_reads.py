@@ -11,7 +11,6 @@ and by how much its resident memory rises. `--redis` may name a link to another 
 `redis-server`.
 """
 import argparse
-import pathlib
 import socket
 import statistics
 import threading
@@ -35,19 +34,11 @@ def read_all(server, reply_bytes, stop, counts):
             counts.append(1)
 
 
-def resident_bytes_max(server, begins=False):
-    """The most memory since the last call that began to measure."""
-    if begins:
-        pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) << 10
-
-
 def alone(server, reply_bytes):
     """First bytes after and all after, in ms; ms of processor time; MB more."""
     firsts, wholes = [], []
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        before, cpu_before = resident_bytes_max(server, begins=True), server.cpu_seconds()
+        before, cpu_before = server.highest_resident_bytes(resets=True), server.cpu_seconds()
         for _ in range(ALONE):
             asked = time.monotonic()
             connection.sendall(encode(("HGETALL", "hash")))
@@ -57,7 +48,7 @@ def alone(server, reply_bytes):
                 left -= len(connection.recv(1 << 20))
             wholes.append(time.monotonic() - asked)
         cpu = (server.cpu_seconds() - cpu_before) / ALONE
-    more = resident_bytes_max(server) - before
+    more = server.highest_resident_bytes() - before
     return statistics.median(firsts) * 1e3, statistics.median(wholes) * 1e3, cpu * 1e3, more / 1e6
 
 

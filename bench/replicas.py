@@ -62,12 +62,6 @@ class Node(Server):
     def is_linked(self):
         return b"master_link_status:up" in self.call(("INFO", "replication"))[0]
 
-    def highest_resident_bytes(self, resets=False):
-        if resets:
-            open(f"/proc/{self.process.pid}/clear_refs", "w").write("5")
-        status = open(f"/proc/{self.process.pid}/status").read()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) * 1024
-
     def has_child(self):
         return bool(open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read())
 

@@ -98,9 +98,18 @@ class Server:
 
     def memory(self):
         """Bytes of used_memory, and resident bytes as the kernel counts them."""
+        return int(self.info("used_memory")), self.status_bytes("VmRSS")
+
+    def highest_resident_bytes(self, resets=False):
+        """The most resident bytes since the last call that resets them."""
+        if resets:
+            open(f"/proc/{self.process.pid}/clear_refs", "w").write("5")
+        return self.status_bytes("VmHWM")
+
+    def status_bytes(self, name):
+        """A figure of /proc/PID/status."""
         status = open(f"/proc/{self.process.pid}/status").read()
-        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(self.info("used_memory")), resident * 1024
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) * 1024
 
 
 def find_redis():
