@@ -96,7 +96,7 @@ fn latency_histogram(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, re
         }
     }
     let histogram_of = |command: &'static Command| {
-        let mut sum = Histogram::new();
+        let sum = Histogram::new();
         let recorded =
             engine.stats.commands.iter().filter_map(|worker| worker[command.index].histogram.get());
         recorded.for_each(|histogram| sum.add(histogram));

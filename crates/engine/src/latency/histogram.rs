@@ -7,11 +7,13 @@
 //! width:  1             | 2                   | 4                | 8
 //! ```
 //!
-//! Takes 24 KB, all of it counts; so it is made for commands that are called. Recording costs a few
-//! instructions: one class is counted up. One thread records, any thread may read: counts are read one by
-//! one, so that a reader sees calls that happened while it read, or not.
+//! The counts of the classes of one width take 1 KB, which is made when the first such call is counted: those of
+//! a command take some 5 KB, of 24. Recording costs a few instructions: one class is counted up. One thread
+//! records, any thread may read: counts are read one by one, so that a reader sees calls that happened while it
+//! read, or not.
 
 use mantissa_protocol::Reply;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Classes of one width: half of those that two digits need, because the lower half is in finer ones.
@@ -20,8 +22,10 @@ const HALF_BITS: u32 = HALF.trailing_zeros();
 /// Longer calls are counted as this long.
 const NANOSECONDS_MAX: u64 = 1_000_000_000;
 /// Classes up to the width of the one that holds the longest time.
-const CLASSES: usize = 3072;
-const _: () = assert!(class_of(NANOSECONDS_MAX) < CLASSES && CLASSES as u64 == HALF * 24);
+const CLASSES: usize = ROWS * HALF as usize;
+/// Widths, of which the narrowest has twice as many classes.
+const ROWS: usize = 24;
+const _: () = assert!(class_of(NANOSECONDS_MAX) < CLASSES);
 const _: () = assert!(highest_of(CLASSES - 1) == (1 << 30) - 1);
 
 /// The class that a time belongs to.
@@ -38,15 +42,24 @@ const fn highest_of(class: usize) -> u64 {
     ((class - width_bits * HALF + 1) << width_bits) - 1
 }
 
-/// How long the calls of one command took.
-pub struct Histogram {
-    counts: Box<[AtomicU64]>,
+/// The counts of [`HALF`] classes that follow each other.
+type Row = [AtomicU64; HALF as usize];
+
+/// The first class at which LATENCY HISTOGRAM tells of a step, from a class on: the first of a row, of more than a
+/// microsecond, or the last of all.
+fn step_of(class: usize) -> usize {
+    let first = class.next_multiple_of(HALF as usize).max(class_of(1024));
+    first.min(CLASSES - 1)
 }
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { counts: (0..CLASSES).map(|_| AtomicU64::new(0)).collect() }
-    }
+fn new_row() -> Box<Row> {
+    Box::new(std::array::from_fn(|_| AtomicU64::new(0)))
+}
+
+/// How long the calls of one command took.
+#[derive(Default)]
+pub struct Histogram {
+    rows: [OnceLock<Box<Row>>; ROWS],
 }
 
 impl Histogram {
@@ -59,28 +72,42 @@ impl Histogram {
     #[inline]
     pub fn record(&self, nanoseconds: u64) {
         let class = class_of(nanoseconds.clamp(1, NANOSECONDS_MAX));
-        if let Some(count) = self.counts.get(class) {
+        let (row, column) = (class / HALF as usize, class % HALF as usize);
+        if let Some(row) = self.rows.get(row) {
+            let count = &row.get_or_init(new_row)[column];
             count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 
     /// Adds the calls of another histogram, such as another thread's.
-    pub fn add(&mut self, other: &Histogram) {
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count.get_mut() += more.load(Ordering::Relaxed);
+    pub fn add(&self, other: &Histogram) {
+        for (row, more) in self.rows.iter().zip(&other.rows) {
+            let Some(more) = more.get() else { continue };
+            for (count, more) in row.get_or_init(new_row).iter().zip(&**more) {
+                count.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
         }
     }
 
     /// Forgets all calls.
     pub fn reset(&self) {
-        for count in &self.counts {
+        for count in self.rows.iter().filter_map(OnceLock::get).flat_map(|row| row.iter()) {
             count.store(0, Ordering::Relaxed);
         }
     }
 
     /// The number of calls.
     pub fn calls(&self) -> u64 {
-        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        self.counts().map(|(_, calls)| calls).sum()
+    }
+
+    /// The classes that have had calls, in ascending order, and the number of calls of each, which may be 0.
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        let rows = self.rows.iter().enumerate().filter_map(|(number, row)| Some((number, row.get()?)));
+        rows.flat_map(|(number, row)| {
+            let classes = number * HALF as usize..;
+            classes.zip(row.iter().map(|count| count.load(Ordering::Relaxed)))
+        })
     }
 
     /// What LATENCY HISTOGRAM says of a command: the number of calls, and for each power of two from 1024
@@ -88,15 +115,14 @@ impl Histogram {
     pub fn reply(&self, reply: &mut Reply) {
         reply.map(2);
         reply.bulk(b"calls");
-        let mut steps = Vec::new();
+        let mut steps: Vec<(u64, u64)> = Vec::new();
         let mut sum = 0;
-        let mut told = 0;
-        for (class, count) in self.counts.iter().enumerate() {
-            sum += count.load(Ordering::Relaxed);
-            let is_power = class % HALF as usize == 0 && highest_of(class) >= 1024;
-            if sum > told && (is_power || class + 1 == CLASSES) {
-                told = sum;
-                steps.push((highest_of(class) / 1000, sum));
+        for (class, calls) in self.counts().filter(|(_, calls)| *calls > 0) {
+            sum += calls;
+            let step = highest_of(step_of(class)) / 1000;
+            match steps.last_mut().filter(|(last, _)| *last == step) {
+                Some((_, told)) => *told = sum,
+                None => steps.push((step, sum)),
             }
         }
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
@@ -122,8 +148,10 @@ impl Distribution {
         let mut sums: Vec<u64> = Vec::new();
         for histogram in histograms {
             sums.resize(CLASSES, 0);
-            for (sum, count) in sums.iter_mut().zip(&histogram.counts) {
-                *sum += count.load(Ordering::Relaxed);
+            for (class, calls) in histogram.counts() {
+                if let Some(sum) = sums.get_mut(class) {
+                    *sum += calls;
+                }
             }
         }
         let mut all = 0;
