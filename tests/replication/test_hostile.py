@@ -454,6 +454,29 @@ def test_a_replica_that_never_reads_the_stream(start_node):
     assert primary.stat("sync_full") == 2
 
 
+def test_what_waits_for_a_replica_evicts_no_keys(start_node):
+    """It is not counted against maxmemory, as in Redis: evictions would make it grow."""
+    primary = start_node(SUBJECT, client_output_buffer_limit="replica 0 0 0", repl_backlog_size=MIB)
+    memory = lambda name: int(primary.info("memory")[name])
+    for number in range(100):
+        primary.call("SET", f"k:{number}", "x" * 50_000)
+    with RawReplica(primary) as raw:
+        raw.full_sync()
+        assert is_online(primary, raw)
+        before = memory("used_memory")
+        primary.call("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        primary.call("CONFIG", "SET", "maxmemory", before + 4 * MIB)
+        with primary.connect() as writer:
+            for number in range(1_000):
+                reply = writer("SET", f"k:{number % 100}", "y" * 50_000)
+                assert reply.raw == b"+OK\r\n", number
+        assert primary.call("DBSIZE") == 100 and primary.stat("evicted_keys") == 0
+        assert memory("mem_not_counted_for_evict") > 35 * MIB and memory("mem_clients_slaves") > 35 * MIB
+        assert memory("mem_replication_backlog") == MIB
+        # What waits takes little more than its bytes.
+        assert memory("maxmemory") < memory("used_memory") < before + 64 * MIB
+
+
 @pytest.mark.parametrize("diskless", ["yes", "no"])
 def test_a_replica_that_never_reads_its_dump(diskless, start_node):
     """Others get theirs, clients are served, memory stays within bounds."""

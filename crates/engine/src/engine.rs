@@ -243,8 +243,8 @@ impl Engine {
     ) -> Engine {
         let worker_count = host.worker_count();
         let shard_count = if config.shards == 0 { shards_for(worker_count) } else { config.shards };
-        let pressure = Arc::new(Pressure::with_limit(config.maxmemory));
         let log = Arc::<Log>::default();
+        let pressure = Arc::new(Pressure::new(config.maxmemory, &log));
         Engine {
             host,
             storage,

@@ -40,10 +40,11 @@ mod tests;
 mod unit;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mantissa_store::append_block::{AppendBlock, BlockWriter, Reservation};
+use mantissa_store::allocator::class_size;
+use mantissa_store::append_block::{self, AppendBlock, BlockWriter, Reservation};
 
 pub use reader::{Backlog, Chunk, Lost, NotKept, Reader, Start, Waker};
 pub use unit::Unit;
@@ -70,7 +71,26 @@ enum Source {
     /// A block that several units are copied to.
     Block(Arc<AppendBlock>),
     /// The buffer of one unit.
-    Unit(Arc<Vec<u8>>),
+    Unit(Arc<UnitBuffer>),
+}
+
+/// The buffer of a unit that is not copied.
+struct UnitBuffer(Vec<u8>);
+
+/// Bytes of all such buffers.
+static UNIT_BUFFER_BYTES: AtomicI64 = AtomicI64::new(0);
+
+impl UnitBuffer {
+    fn new(bytes: Vec<u8>) -> UnitBuffer {
+        UNIT_BUFFER_BYTES.fetch_add(class_size(bytes.capacity()) as i64, Ordering::Relaxed);
+        UnitBuffer(bytes)
+    }
+}
+
+impl Drop for UnitBuffer {
+    fn drop(&mut self) {
+        UNIT_BUFFER_BYTES.fetch_sub(class_size(self.0.capacity()) as i64, Ordering::Relaxed);
+    }
 }
 
 /// A range of the log that is contiguous in memory. It ends where the next segment begins.
@@ -124,6 +144,8 @@ pub struct Log {
     units: AtomicU64,
     /// The number of appended units at which the first sleeping reader is woken.
     wakes_at_units: AtomicU64,
+    /// The number of bytes that backlogs keep.
+    kept: AtomicU64,
 }
 
 impl Default for Log {
@@ -144,6 +166,7 @@ impl Default for Log {
             end: AtomicU64::new(0),
             units: AtomicU64::new(0),
             wakes_at_units: AtomicU64::new(NOBODY_SLEEPS),
+            kept: AtomicU64::new(0),
         }
     }
 }
@@ -153,6 +176,13 @@ impl Log {
     #[inline]
     pub fn end(&self) -> Lsn {
         self.end.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory that the log has beyond what backlogs keep: for readers that are slow, and for reuse. Who
+    /// has a limit of memory does not count them: to evict keys would make the log grow.
+    pub fn bytes_beyond_backlog(&self) -> u64 {
+        let held = append_block::held_bytes() + UNIT_BUFFER_BYTES.load(Ordering::Relaxed);
+        u64::try_from(held).unwrap_or(0).saturating_sub(self.kept.load(Ordering::Relaxed))
     }
 
     /// The number of units appended so far.
@@ -219,7 +249,7 @@ impl Log {
         state.note_time(now_s);
         let bytes = unit.bytes(start).len();
         if bytes > COPIED_BYTES_MAX {
-            state.push_segment(Source::Unit(Arc::new(unit.take_bytes())), start);
+            state.push_segment(Source::Unit(Arc::new(UnitBuffer::new(unit.take_bytes()))), start);
             state.is_growing = false;
         } else {
             let writer = state.writer_for(bytes);

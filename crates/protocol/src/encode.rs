@@ -2,6 +2,9 @@
 
 use mantissa_number::write_u64;
 
+/// Maximum bytes of an argument's lines: `$`, a length of 20 digits, and two ends of lines.
+const LINES_BYTES_MAX: usize = 25;
+
 /// Appends a request to `out`: an array of bulk strings.
 pub fn encode_request<T: AsRef<[u8]>>(
     out: &mut Vec<u8>,
@@ -11,6 +14,8 @@ pub fn encode_request<T: AsRef<[u8]>>(
     line(out, b'*', args.len());
     for arg in args {
         let arg = arg.as_ref();
+        // With its two lines: the second one would double the buffer of a long argument.
+        out.reserve(arg.len() + LINES_BYTES_MAX);
         line(out, b'$', arg.len());
         out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");

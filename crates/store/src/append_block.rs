@@ -21,10 +21,18 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
+
+/// Bytes of all blocks.
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+/// Bytes that all blocks of the process take.
+pub fn held_bytes() -> i64 {
+    HELD.load(Ordering::Relaxed)
+}
 
 /// A block that several threads fill and many read.
 pub struct AppendBlock {
@@ -47,6 +55,7 @@ impl AppendBlock {
         let raw = Box::into_raw(bytes) as *mut [UnsafeCell<MaybeUninit<u8>>];
         // SAFETY: it comes from a box, and `UnsafeCell` has the layout of what is in it.
         let bytes = unsafe { Box::from_raw(raw) };
+        HELD.fetch_add(capacity as i64, Ordering::Relaxed);
         AppendBlock {
             filled: AtomicUsize::new(0),
             has_early: AtomicBool::new(false),
@@ -116,6 +125,12 @@ impl AppendBlock {
 
     fn locked_early(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
         self.early.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AppendBlock {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.bytes.len() as i64, Ordering::Relaxed);
     }
 }
 

@@ -1,12 +1,13 @@
 //! How far memory is beyond its limit, as all threads see it.
 
 use mantissa_sys::clock;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::LazyFree;
+use mantissa_persist::log::Log;
 use mantissa_store::{Entry, allocator};
 
 use super::Verdict;
@@ -30,6 +31,8 @@ pub struct Pressure {
     /// How long it was before that, in us.
     exceeded_total: AtomicU64,
     has_limit: AtomicBool,
+    /// What it holds for slow readers is not counted.
+    log: Arc<Log>,
     background: OnceLock<Thread>,
     started: OnceLock<Instant>,
 }
@@ -65,8 +68,8 @@ pub fn measure(entry: &Entry) -> Option<usize> {
 
 impl Pressure {
     /// With the limit in force; 0 is none.
-    pub fn with_limit(limit: u64) -> Self {
-        let pressure = Pressure::default();
+    pub fn new(limit: u64, log: &Arc<Log>) -> Self {
+        let pressure = Pressure { log: Arc::clone(log), ..Pressure::default() };
         pressure.set_limit(limit);
         pressure
     }
@@ -74,6 +77,7 @@ impl Pressure {
     /// By how much memory exceeds the limit; what is left of it, negated, if it does not.
     pub fn excess(&self, limit: u64) -> i64 {
         let used = allocator::allocated_bytes() as i64 - self.freeing_bytes.load(Ordering::Relaxed);
+        let used = used - self.log.bytes_beyond_backlog() as i64;
         used.saturating_sub(i64::try_from(limit).unwrap_or(i64::MAX))
     }
 

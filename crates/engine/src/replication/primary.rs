@@ -367,24 +367,29 @@ pub fn shown(engine: &Engine) -> Vec<Arc<Replica>> {
 
 /// Bytes that replication holds in memory.
 pub struct Buffered {
-    /// The backlog.
+    /// The backlog, up to its configured size.
     pub backlog: u64,
     /// What is kept of the log for the backlog and replicas.
     pub log: u64,
-    /// What waits for replicas beside that: chunks of dumps, and what the drivers have.
+    /// What waits for replicas: the log beyond the backlog, chunks of dumps, and what the drivers have.
     pub replicas: u64,
 }
 
 /// What replication holds in memory.
 pub fn buffered(engine: &Engine) -> Buffered {
-    let backlog = backlog::range(engine).map_or(0, |(_, bytes)| bytes);
-    let mut buffered = Buffered { backlog, log: backlog, replicas: 0 };
-    for replica in shown(engine) {
+    let kept = backlog::range(engine).map_or(0, |(_, bytes)| bytes);
+    let backlog = kept.min(engine.active_config().config.repl_backlog_size);
+    let mut buffered = Buffered { backlog, log: kept, replicas: 0 };
+    let replicas = shown(engine);
+    for replica in &replicas {
         let outgoing = replica.outgoing.lock();
         let behind = outgoing.reader.as_ref().map_or(0, |reader| reader.behind());
         buffered.log = buffered.log.max(behind);
         let unsent = replica.session.output_bytes.load(Ordering::Relaxed).saturating_sub(behind);
         buffered.replicas += outgoing.dump_bytes as u64 + unsent;
+    }
+    if !replicas.is_empty() {
+        buffered.replicas += buffered.log - backlog;
     }
     buffered
 }

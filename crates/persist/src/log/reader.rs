@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{Log, Lsn, NOBODY_SLEEPS, Registered, Source, State};
 
@@ -78,7 +79,7 @@ impl Chunk {
         let range = self.offset..self.offset + self.len;
         match &self.source {
             Source::Block(block) => block.bytes(range),
-            Source::Unit(bytes) => &bytes[range],
+            Source::Unit(buffer) => &buffer.0[range],
         }
     }
 }
@@ -113,12 +114,19 @@ impl Log {
         let mut state = self.locked();
         let end = state.end;
         let id = state.register(end, Some(bytes), 0, None);
+        self.note_kept(&state);
         Backlog { log: Arc::clone(self), id, since: end }
+    }
+
+    fn note_kept(&self, state: &State) {
+        let kept = state.registered.iter().filter_map(|registered| registered.keeps_bytes).max();
+        self.kept.store(kept.unwrap_or(0), Ordering::Relaxed);
     }
 
     fn unregister(&self, id: u64) {
         let mut state = self.locked();
         state.registered.retain(|registered| registered.id != id);
+        self.note_kept(&state);
         if state.registered.is_empty() {
             state.forget();
         } else {
@@ -259,6 +267,7 @@ impl Backlog {
     pub fn resize(&self, bytes: u64) {
         let mut state = self.log.locked();
         state.find_mut(self.id).keeps_bytes = Some(bytes);
+        self.log.note_kept(&state);
         state.drop_unneeded();
     }
 }
