@@ -384,8 +384,16 @@ def test_whatever_a_client_holds_counts(start_server, kind):
             client.call("CLIENT", "SETNAME", "x" * 8 * MIB)
             client.call("PING")
 
-        # redis-server does not count the names of channels.
-        works = [unread, queued, named] + ([subscribed] if kind == "subject" else [])
+        def watching(client):
+            client.call("WATCH", b"%d" % client.socket.fileno() + b"x" * 100_000 + b"%f" % time.monotonic())
+
+        def tracking(client):
+            prefix = b"%f" % time.monotonic() + b"x" * 100_000
+            client.call("CLIENT", "TRACKING", "ON", "REDIRECT", mine, "BCAST", "PREFIX", prefix)
+
+        mine = connection.call("CLIENT", "ID")
+        # redis-server does not count the names of channels, keys and prefixes, only what refers to them.
+        works = [unread, queued, named] + ([watching, subscribed, tracking] if kind == "subject" else [])
         for number, work in enumerate(works, 1):
             evicts(work)
             assert info(connection)["evicted_clients"] == str(number), work
@@ -446,6 +454,56 @@ def test_many_clients_are_evicted_fast(start_server):
         assert int(info(connection)["mem_clients_normal"]) < 10_000
 
 
+def test_exactly_the_limit_is_within_it(start_server):
+    server = start_server("subject", workers=2)
+    with server.connect() as connection:
+        clients = [half_sent(server, MIB) for _ in range(6)]
+        for _, number in clients:
+            until_noted(connection, number, MIB)
+        own = int(figures(connection, connection.call("CLIENT", "ID"))["tot-mem"])
+        one = int(figures(connection, clients[0][1])["tot-mem"])
+        connection.call("CLIENT", "NO-EVICT", "ON")
+        connection.call("CONFIG", "SET", "maxmemory-clients", str(own + 3 * one))
+        numbers = [number for _, number in clients]
+        eventually(lambda: sum(present(connection, numbers)) <= 3, "the clients stay")
+        assert sum(present(connection, numbers)) == 3
+
+
+@pytest.fixture(params=["oracle", "io_uring", "epoll"])
+def impatient(start_server, request):
+    """A server that closes who is idle for a second."""
+    options = {"timeout": 1}
+    if request.param == "oracle":
+        return start_server("oracle", options=options)
+    return start_server("subject", options=options | {"io-driver": request.param}, workers=2)
+
+
+def test_who_sends_slowly_is_not_idle(impatient):
+    size = 12 * 300_000
+    with impatient.connect(timeout=60) as slow, impatient.connect() as lame:
+        slow.send_raw(b"*3\r\n$3\r\nSET\r\n$5\r\nvalue\r\n$%d\r\n" % size)
+        lame.send_raw(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size + b"x" * 300_000)
+        for _ in range(12):
+            time.sleep(0.25)
+            slow.send_raw(b"x" * 300_000)
+        slow.send_raw(b"\r\n")
+        assert slow.read().raw == b"+OK\r\n"
+        assert is_closed_by(lame)
+
+
+def test_who_reads_slowly_is_not_idle(impatient):
+    size = 16 * MIB
+    with impatient.connect(timeout=60) as slow:
+        slow.call("SETRANGE", "value", size - 1, "x")
+        slow.send("GET", "value")
+        received = 0
+        while received < size:
+            time.sleep(0.1)
+            part = slow.socket.recv(400_000)
+            assert part, f"closed after {received} bytes"
+            received += len(part)
+
+
 def test_what_is_listed_of_clients_is_true(start_server):
     server = start_server("subject", workers=2)
     with server.connect() as connection:
@@ -457,7 +515,9 @@ def test_what_is_listed_of_clients_is_true(start_server):
         half, number = half_sent(server, 3 * MIB)
         until_noted(connection, number, 3 * MIB)
         line = {name: value for name, value in figures(connection, number).items()}
-        assert MIB <= int(line["qbuf"]) < 3 * MIB + 100
+        eventually(lambda: int(figures(connection, number)["qbuf"]) >= 3 * MIB, "what has come does not show")
+        line = figures(connection, number)
+        assert int(line["qbuf"]) == 3 * MIB
         held = int(line["qbuf"]) + int(line["qbuf-free"])
         assert held <= int(line["tot-mem"]) < held + 10_000
         half.send_raw(b"y" * 10 + b"\r\n")

@@ -131,6 +131,8 @@ pub struct SharedSession {
     pub watched_count: AtomicU32,
     /// Bytes of the watched keys.
     pub watched_bytes: AtomicU64,
+    /// Bytes of the prefixes of CLIENT TRACKING.
+    pub prefix_bytes: AtomicU64,
     /// The client that gets its invalidation messages; 0 for itself.
     pub redirect: AtomicU64,
     /// While keys are watched: set when one of them changes.
@@ -183,6 +185,7 @@ impl SharedSession {
             transaction_bytes: AtomicU64::new(0),
             watched_count: AtomicU32::new(0),
             watched_bytes: AtomicU64::new(0),
+            prefix_bytes: AtomicU64::new(0),
             watch_dirty: Mutex::default(),
             redirect: AtomicU64::new(0),
             query_bytes: AtomicU64::new(0),

@@ -331,6 +331,8 @@ impl Session {
             + get(&shared.query_free_bytes)
             + get(&shared.output_bytes)
             + get(&shared.transaction_bytes)
+            + get(&shared.watched_bytes)
+            + get(&shared.prefix_bytes)
             + get(&shared.identity_bytes)
     }
 }

@@ -63,7 +63,10 @@ pub fn turn_on(engine: &Engine, session: &mut Session, mode: Mode, prefixes: &[&
         let mut known = engine.tracking.prefixes.write();
         let all: &[&[u8]] = if prefixes.is_empty() { &[b""] } else { prefixes };
         for &prefix in all {
-            tracker.prefixes.insert(prefix.into());
+            if tracker.prefixes.insert(prefix.into()) {
+                let bytes = 2 * (size_of::<Box<[u8]>>() + prefix.len());
+                shared.prefix_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
             known.entry(prefix.into()).or_default().insert(shared.id);
         }
         engine.keyspace.tracked().note_all(true);
@@ -80,6 +83,7 @@ pub fn turn_off(engine: &Engine, session: &mut Session) {
     }
     shared.mark(flag::ALL_TRACKING, false);
     shared.redirect.store(0, Ordering::Relaxed);
+    shared.prefix_bytes.store(0, Ordering::Relaxed);
     if tracker.prefixes.is_empty() {
         return;
     }

@@ -253,6 +253,17 @@ impl Driver {
         on!(self, inner => inner.fill(conn, buffer, len))
     }
 
+    /// How many bytes a buffer given to [`Driver::fill`] has, and how many it is to have. None without one.
+    pub fn fill_progress(&self, conn: Conn) -> Option<(usize, usize)> {
+        if self.sessions.has(conn) {
+            return self.sessions.fill_progress(conn);
+        }
+        match &self.mechanism {
+            Mechanism::Epoll(inner) => inner.fill_progress(conn),
+            Mechanism::Uring(inner) => inner.fill_progress(conn),
+        }
+    }
+
     /// Stops reporting bytes, and reports [`Event::Closed`] as soon as the peer has ended its side, even if
     /// bytes that it sent before are still unread (they are lost then). For a client that waits and is of
     /// no use once gone.

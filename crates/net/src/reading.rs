@@ -23,6 +23,11 @@ impl Fill {
         Fill { buffer, len }
     }
 
+    /// What the buffer has, and what it is to have.
+    pub(crate) fn progress(&self) -> (usize, usize) {
+        (self.buffer.len(), self.len)
+    }
+
     pub(crate) fn missing(&self) -> usize {
         self.len.saturating_sub(self.buffer.len())
     }

@@ -170,6 +170,11 @@ impl RequestParser {
         self.unfinished.is_none()
     }
 
+    /// Bytes of an unfinished request that have been read: whole arguments, and the lines before the next one.
+    pub fn bytes_read(&self) -> usize {
+        self.unfinished.as_ref().map_or(0, |unfinished| unfinished.place.at)
+    }
+
     /// Bytes of memory held for an unfinished request.
     pub fn memory_usage(&self) -> usize {
         self.unfinished.as_ref().map_or(0, |unfinished| {

@@ -1,6 +1,7 @@
 //! A connection: a session with what its worker keeps of the socket's input and output.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mantissa_engine::Session;
@@ -18,6 +19,8 @@ pub struct Partial {
     pub buffer: Vec<u8>,
     /// Where the parser is in the first request.
     pub parser: RequestParser,
+    /// Bytes of the buffer that have been counted as received, while the driver fills it.
+    pub counted_bytes: usize,
 }
 
 /// Replies of one client that wait.
@@ -138,6 +141,23 @@ impl Connection {
             weight: Weight::default(),
             is_successor: false,
         }
+    }
+
+    /// Notes how far the driver has filled the buffer of a long request. Who sends one is not idle.
+    pub fn note_fill(&self, len: usize, wanted: usize, now_ms: i64) {
+        let before = self.session.shared.query_bytes.load(Ordering::Relaxed);
+        self.note_query(len, wanted);
+        if self.session.shared.query_bytes.load(Ordering::Relaxed) != before {
+            self.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes how many bytes of input the connection keeps, and how large their buffer is or becomes.
+    pub fn note_query(&self, len: usize, capacity: usize) {
+        let read = self.partial.as_ref().map_or(0, |partial| partial.parser.bytes_read()).min(len);
+        let shared = &self.session.shared;
+        shared.query_bytes.store((len - read) as u64, Ordering::Relaxed);
+        shared.query_free_bytes.store((capacity.max(len) - len + read) as u64, Ordering::Relaxed);
     }
 
     /// What is kept of WebSocket, if that is spoken.

@@ -583,8 +583,7 @@ impl<'e> Worker<'e> {
         self.context.refresh();
         let Some(connection) = self.connection_mut(conn) else { return };
         let mut partial = connection.partial.take().unwrap_or_default();
-        let before = connection.session.shared.query_bytes.load(Ordering::Relaxed);
-        let received = (buffer.len() as u64).saturating_sub(before);
+        let received = buffer.len().saturating_sub(partial.counted_bytes) as u64;
         stats::add(&connection.session.shared.received_bytes, received);
         partial.buffer = buffer;
         let worker_stats = &self.context.engine.stats.workers[self.context.worker];
@@ -805,24 +804,22 @@ impl<'e> Worker<'e> {
         };
         let kept = match input {
             Input::Lent(bytes) if consumed == bytes.len() => None,
-            Input::Lent(bytes) => Some(Box::new(Partial {
-                buffer: bytes[consumed..].to_vec(),
-                parser: RequestParser::default(),
-            })),
+            Input::Lent(bytes) => {
+                Some(Box::new(Partial { buffer: bytes[consumed..].to_vec(), ..Partial::default() }))
+            }
             Input::Kept(partial) if consumed == partial.buffer.len() => None,
             Input::Kept(mut partial) => {
                 partial.buffer.drain(..consumed);
                 Some(partial)
             }
             Input::LentUnfinished(bytes, parser) => {
-                Some(Box::new(Partial { buffer: bytes[consumed..].to_vec(), parser }))
+                Some(Box::new(Partial { buffer: bytes[consumed..].to_vec(), parser, counted_bytes: 0 }))
             }
         };
         connection.partial = kept;
         let buffer = connection.partial.as_ref().map(|partial| &partial.buffer);
         let (len, capacity) = buffer.map_or((0, 0), |buffer| (buffer.len(), buffer.capacity()));
-        connection.session.shared.query_bytes.store(len as u64, Ordering::Relaxed);
-        connection.session.shared.query_free_bytes.store((capacity - len) as u64, Ordering::Relaxed);
+        connection.note_query(len, capacity);
         if connection.wire.is_websocket() {
             hold_websocket(driver, connection);
         } else if connection.is_waiting() || connection.session.closing {
@@ -834,8 +831,10 @@ impl<'e> Worker<'e> {
         let fills = missing >= FILL_BYTES_MIN && !connection.wire.is_websocket();
         if fills && len as u64 <= self.context.active.config.client_query_buffer_limit {
             let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
-            connection.session.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
-            driver.fill(connection.conn, std::mem::take(&mut partial.buffer), len + step);
+            partial.counted_bytes = len;
+            let buffer = std::mem::take(&mut partial.buffer);
+            connection.note_query(len, len + step);
+            driver.fill(connection.conn, buffer, len + step);
         } else {
             limits::bound_query(&self.context, connection, len);
         }

@@ -279,6 +279,10 @@ impl Uring {
         self.conns.get(conn).map_or(0, |it| it.link.outgoing.unsent())
     }
 
+    pub(crate) fn fill_progress(&self, conn: Conn) -> Option<(usize, usize)> {
+        self.conns.get(conn)?.link.fill.as_ref().map(|fill| fill.progress())
+    }
+
     pub(crate) fn notify_sent(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if it.link.outgoing.is_empty() {

@@ -16,8 +16,11 @@ use crate::slots::Conn;
 
 /// Buffers handed over in one gathering send.
 const GATHERED: usize = 32;
-/// Maximum bytes of one send or receive, far below the limit of its 32-bit length.
+/// Maximum bytes of one send, far below the limit of its 32-bit length.
 const OPERATION_BYTES_MAX: usize = 1 << 30;
+/// Bytes of a fill that one receive waits for: until then the kernel does not tell how many have arrived. To wait
+/// for none takes a tenth more processor time for values of 64 MB. The last bytes are not waited for.
+const FILL_OPERATION_BYTES_MAX: usize = 256 << 10;
 
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
 /// Flags of a send that does not wait for space in the socket's buffer and fails unless it sends everything.
@@ -211,11 +214,13 @@ impl Uring {
         let entry = match (wanted, &mut it.link.fill) {
             (Standing::Multishot, _) => opcode::RecvMulti::new(fd, GROUP).build(),
             (Standing::Direct, Some(fill)) => {
-                let len = fill.missing().min(OPERATION_BYTES_MAX);
+                let missing = fill.missing();
+                let len = missing.min(FILL_OPERATION_BYTES_MAX);
+                let flags = if len < missing { libc::MSG_WAITALL } else { 0 };
                 let spare = fill.buffer.spare_capacity_mut();
                 debug_assert!(len > 0 && len <= spare.len());
                 let start = spare.as_mut_ptr().cast::<u8>();
-                opcode::Recv::new(fd, start, len as u32).flags(libc::MSG_WAITALL).build()
+                opcode::Recv::new(fd, start, len as u32).flags(flags).build()
             }
             (Standing::WatchEnd, _) => poll(libc::POLLRDHUP),
             (Standing::WatchError, _) => poll(0),

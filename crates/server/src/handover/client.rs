@@ -84,7 +84,7 @@ impl Arrival {
         }
         connection.wire = self.wire;
         if !self.input.is_empty() {
-            connection.partial = Some(Box::new(Partial { buffer: self.input, parser: Default::default() }));
+            connection.partial = Some(Box::new(Partial { buffer: self.input, ..Partial::default() }));
         }
         Ok((connection, self.socket))
     }

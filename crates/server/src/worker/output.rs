@@ -113,6 +113,7 @@ impl Worker<'_> {
     /// Checks some of the clients, so that each is checked about once a second: closes who has been idle
     /// for too long, or over the soft limit, and brings figures up to date.
     pub(super) fn inspect_clients(&mut self, driver: &mut Driver, elapsed_ms: i64) {
+        let now_ms = self.context.now_ms;
         let len = self.connections.len();
         let share = len.saturating_mul(elapsed_ms.clamp(0, 1000) as usize) / 1000;
         for _ in 0..len.min(share + 1) {
@@ -121,10 +122,17 @@ impl Worker<'_> {
             let conn = connection.conn;
             let unsent = self.unsent(driver, connection) as u64;
             let Some(connection) = self.connections[self.inspected].as_deref_mut() else { continue };
+            if let Some((len, wanted)) = driver.fill_progress(conn).filter(|_| connection.wire.is_resp()) {
+                connection.note_fill(len, wanted, now_ms);
+            }
             if unsent > 0 {
                 driver.notify_sent(conn);
             }
-            connection.session.shared.output_bytes.store(unsent, Ordering::Relaxed);
+            let shared = &connection.session.shared;
+            // Who reads is not idle.
+            if unsent < shared.output_bytes.swap(unsent, Ordering::Relaxed) {
+                shared.active_ms.store(now_ms, Ordering::Relaxed);
+            }
             limits::bound_output(&self.context, connection, unsent);
             let is_gone = !attend(driver, &self.context, connection);
             if connection.session.killed || is_gone || limits::is_idle(&self.context, connection) {

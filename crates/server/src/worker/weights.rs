@@ -168,13 +168,14 @@ impl Worker<'_> {
         let engine = self.context.engine;
         let Some(limit) = limit(&self.context.active.config) else { return };
         loop {
-            let left = limit.saturating_sub(engine.client_memory.total());
-            if left > 0 {
+            let total = engine.client_memory.total();
+            if total <= limit {
+                let left = limit - total;
                 self.weights.allowance = left as i64 / (2 * engine.worker_count() as i64 + 2);
                 return;
             }
             let worker = engine.client_memory.evicting_worker();
-            if engine.client_memory.total() < limit {
+            if engine.client_memory.total() <= limit {
                 continue;
             }
             let Some(worker) = worker else { return };
