@@ -16,6 +16,7 @@ pub(super) fn info(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     if !(2..=3).contains(&args.len()) {
         return Err(Error::arity("ts.info"));
     }
+    let policy = super::settings(access).policy;
     let (key, series) = (args.at(1), series(access, args.at(1))?);
     let options = series.options();
     let with_chunks = args.get(2).is_some_and(|word| parse::is(word, "DEBUG"));
@@ -36,10 +37,7 @@ pub(super) fn info(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     reply.simple("chunkType");
     reply.simple(if options.is_compressed { "compressed" } else { "uncompressed" });
     reply.simple("duplicatePolicy");
-    match options.policy {
-        Some(policy) => reply.simple(policy.name()),
-        None => reply.null(),
-    }
+    reply.simple(options.policy.unwrap_or(policy).name());
     reply.simple("labels");
     let labels: Vec<_> = options.labels.iter().map(|(name, value)| (&**name, Some(&**value))).collect();
     super::write_labels(reply, &labels);
