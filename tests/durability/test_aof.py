@@ -408,6 +408,27 @@ def test_switching_within_a_transaction(start_server):
         assert "aof_current_size" in persistence(connection)
 
 
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_switching_it_off_ends_the_rewrite_under_way(preamble, start_server):
+    server = logged_server(start_server, aof_use_rdb_preamble=preamble)
+    with server.connect() as connection:
+        connection.call("SET", "key", "value")
+        connection.call("CONFIG", "SET", "rdb-key-save-delay", "600000000")
+        connection.call("BGREWRITEAOF")
+        connection.call("CONFIG", "SET", "appendonly", "no")
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
+        assert "Killing running AOF rewrite child" in server.log_text()
+        assert not [*server.directory.rglob("temp-rewriteaof*")]
+        connection.call("CONFIG", "SET", "rdb-key-save-delay", "0")
+        assert connection.call("BGREWRITEAOF") == b"Background append only file rewriting started"
+        connection.call("CONFIG", "SET", "appendonly", "yes")
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
 def test_it_is_rewritten_when_it_has_grown(start_server):
     options = {"auto-aof-rewrite-percentage": 100, "auto-aof-rewrite-min-size": 4096}
     server = logged_server(start_server, appendfsync="everysec", **options)

@@ -9,7 +9,7 @@ import redis
 
 from support.resp import Connection
 from support.servers import subject_path
-from support.waiting import eventually
+from support.waiting import eventually, persistence
 
 
 def value(connection, name):
@@ -216,6 +216,42 @@ def test_a_save_that_fails_keeps_the_server_up_unless_forced(way, start_server):
                 assert connection.read().text() == "ERR Errors trying to SHUTDOWN. Check logs."
             eventually(lambda: "can't exit" in server.log_text(), "it says that it cannot end")
             assert connection.call("INCR", "count") == 1, "writes go on"
+
+
+def temporary_files(server):
+    return [path for path in server.directory.rglob("temp-*") if path.suffix in (".rdb", ".aof")]
+
+
+@pytest.mark.parametrize("writes", ["BGSAVE", "BGREWRITEAOF"])
+@pytest.mark.parametrize("flag", ["SAVE", "NOSAVE"])
+def test_a_shutdown_ends_what_is_written_in_the_background(flag, writes, start_server):
+    server = start_server(options={"appendonly": "yes" if writes == "BGREWRITEAOF" else "no"})
+    with server.connect() as connection:
+        connection.call("SET", "key", "value")
+        connection.call("CONFIG", "SET", "rdb-key-save-delay", "600000000")
+        connection.call(writes)
+        eventually(lambda: temporary_files(server), "nothing is written")
+        connection.call("CONFIG", "SET", "rdb-key-save-delay", "0")
+        connection.send("SHUTDOWN", flag)
+        assert server.wait_exit() == 0 and not temporary_files(server)
+    assert (server.directory / "dump.rdb").exists() == (flag == "SAVE")
+
+
+def test_no_shutdown_before_the_log_has_what_it_begins_with(start_server):
+    server = start_server()
+    with server.connect() as connection:
+        connection.call("SET", "key", "value")
+        connection.call("CONFIG", "SET", "rdb-key-save-delay", "600000000", "appendonly", "yes")
+        eventually(lambda: persistence(connection)["aof_rewrite_in_progress"] == "1", "it does not begin")
+        for options in ["SAVE"], ["NOSAVE"], ["NOW"]:
+            reply = connection("SHUTDOWN", *options).text()
+            assert reply == "ERR Errors trying to SHUTDOWN. Check logs.", options
+        assert server.log_text().count("Writing initial AOF, can't exit") == 3
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: server.log_text().count("can't exit") == 4, "it says that it cannot end")
+        assert connection.call("GET", "key") == b"value"
+        connection.send("SHUTDOWN", "NOSAVE", "FORCE")
+        assert server.wait_exit() == 0 and "Writing initial AOF. Exit anyway" in server.log_text()
 
 
 def test_a_password_from_the_start(start_server):

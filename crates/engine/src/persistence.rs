@@ -5,6 +5,7 @@
 use mantissa_sys::{clock, simulation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{ReplicationFacts, WriteOptions, Writer, save_file_if};
@@ -54,12 +55,14 @@ pub fn load(engine: &Engine) -> Result<Option<ReplicationFacts>, String> {
         return Ok(None);
     }
     let started = clock::now();
-    let summary = load_file(engine, &engine.keyspace, &path, Present::None, false)?;
-    notice!(
-        "Done loading RDB, keys loaded: {}, keys expired: {}.",
-        summary.keys_loaded,
-        summary.keys_expired
-    );
+    let summary = load_file(engine, &engine.keyspace, &path, Present::None, false)
+        .map_err(|reason| format!("{reason} Terminating server after rdb file reading failure."))?;
+    let (loaded, expired) = (summary.keys_loaded, summary.keys_expired);
+    let empty = match summary.keys_empty {
+        0 => String::new(),
+        count => format!(", empty keys skipped: {count}"),
+    };
+    notice!("Done loading RDB, keys loaded: {loaded}, keys expired: {expired}{empty}.");
     notice!("DB loaded from disk: {:.3} seconds", clock::since(started).as_secs_f64());
     Ok(summary.replication)
 }
@@ -157,7 +160,7 @@ pub fn start_background_save(
         if let Err(error) = outcome.as_ref().map_err(std::io::Error::kind)
             && error == std::io::ErrorKind::Interrupted
         {
-            notice!("Background saving ended: the data were flushed");
+            notice!("Background saving ended: the data were flushed, or the server ends");
         } else if let Err(error) = outcome {
             warning!("Background saving error: {}: {error}", dump_path(&engine.active_config()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
@@ -204,9 +207,62 @@ pub fn tick(context: &mut Context) {
     }
 }
 
-/// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile.
-/// False if that failed and the engine must not end: then writes go on.
+/// Has saves and rewrites in the background end with an error: the server is about to end.
+pub fn end_background(engine: &Engine) {
+    let persistence = &engine.persistence;
+    if persistence.background_ends.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if persistence.saving.load(Ordering::Acquire) {
+        warning!("There is a background save under way, which ends now.");
+    }
+    if engine.aof.rewrite.is_running() {
+        warning!("There is a rewrite of the append-only file under way, which ends now.");
+    }
+}
+
+/// Waits until what [`end_background`] ends has removed its temporary files, but not long.
+pub fn wait_for_background(engine: &Engine) {
+    const WAIT_MAX: Duration = Duration::from_secs(2);
+    const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+    let deadline = clock::now() + WAIT_MAX;
+    let is_busy = || engine.persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running();
+    while is_busy() && clock::now() < deadline {
+        simulation::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// Whether the engine may end although what `appendonly yes` is to begin with is still being written: without
+/// it the next start would find no data.
+fn may_end_without_log(engine: &Engine, flags: ShutdownFlags) -> bool {
+    let is_listed = engine.aof.is_listed.load(Ordering::Relaxed);
+    if is_listed || !engine.active_config().config.appendonly || !engine.aof.rewrite.is_running() {
+        return true;
+    }
+    if flags.force {
+        warning!("Writing initial AOF. Exit anyway.");
+    } else {
+        warning!("Writing initial AOF, can't exit.");
+    }
+    flags.force
+}
+
+/// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile,
+/// and what is written in the background ends. False if that failed and the engine must not end: then writes
+/// go on.
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
+    if !may_end_without_log(engine, flags) {
+        return false;
+    }
+    end_background(engine);
+    let is_saved = save_last(engine, flags);
+    if !is_saved {
+        engine.persistence.background_ends.store(false, Ordering::Relaxed);
+    }
+    is_saved
+}
+
+fn save_last(engine: &Engine, flags: ShutdownFlags) -> bool {
     let has_points = !engine.active_config().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
         return true;
@@ -226,10 +282,10 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     let path = dump_path(&engine.active_config());
     let path = path.display();
     if flags.force {
-        warning!("Error trying to save the DB to {path}. Exit anyway: {error}");
+        warning!("Error trying to save the DB. Exit anyway. {path}: {error}");
         return true;
     }
-    warning!("Error trying to save the DB to {path}, can't exit: {error}");
+    warning!("Error trying to save the DB, can't exit. {path}: {error}");
     // What CLIENT PAUSE or UNPAUSE has said meanwhile holds.
     let _changed_meanwhile = engine.pause.until_ms.compare_exchange(
         i64::MAX,

@@ -154,9 +154,24 @@ pub fn write_keyspace(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
-    let ends_with_flush = pace == Pace::Steady && !facts.is_aof_base;
-    let plan = Plan { pace, target: Target::File, is_plain: false, ends_with_flush };
+    let end = if pace == Pace::Steady && !facts.is_aof_base { End::AtFlush } else { End::Never };
+    let plan = Plan { pace, target: Target::File, is_plain: false, end };
     write_as(engine, keyspace, file, facts, plan, at_cut)
+}
+
+/// Like [`write`], at a steady pace, for a base of the append-only file. Ends with an error soon after
+/// `is_void` has become true.
+pub fn write_base(
+    engine: &Engine,
+    file: &mut dyn OutputFile,
+    is_void: &(dyn Fn() -> bool + Sync),
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let mutex = &engine.persistence.snapshot;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
+    let facts = FileFacts { is_aof_base: true, ..facts() };
+    let plan = Plan { pace: Pace::Steady, target: Target::File, is_plain: false, end: End::When(is_void) };
+    write_as(engine, &engine.keyspace, file, &facts, plan, at_cut)
 }
 
 /// Like [`write`], at a steady pace, into a stream that is stored elsewhere: strings are not compressed,
@@ -168,7 +183,7 @@ pub fn write_for_archive(
 ) -> io::Result<Cut> {
     let mutex = &engine.persistence.snapshot;
     let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
-    let plan = Plan { pace: Pace::Steady, target: Target::File, is_plain: true, ends_with_flush: false };
+    let plan = Plan { pace: Pace::Steady, target: Target::File, is_plain: true, end: End::Never };
     write_as(engine, &engine.keyspace, stream, &facts(), plan, at_cut)
 }
 
@@ -184,18 +199,27 @@ pub fn write_for_replicas(
 ) -> io::Result<Cut> {
     let mutex = &engine.persistence.snapshot;
     let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
-    let plan = Plan { pace, target, is_plain: false, ends_with_flush: false };
+    let plan = Plan { pace, target, is_plain: false, end: End::Never };
     write_as(engine, &engine.keyspace, stream, facts, plan, at_cut)
 }
 
+/// What ends a snapshot before it is complete.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    Never,
+    /// A FLUSHALL after the cut.
+    AtFlush,
+    /// This has become true.
+    When(&'a (dyn Fn() -> bool + Sync)),
+}
+
 /// How a snapshot is written.
-struct Plan {
+struct Plan<'a> {
     pace: Pace,
     target: Target,
     /// Without compression and checksum.
     is_plain: bool,
-    /// It ends with an error when the data are flushed.
-    ends_with_flush: bool,
+    end: End<'a>,
 }
 
 fn write_as(
@@ -203,7 +227,7 @@ fn write_as(
     keyspace: &Keyspace,
     file: &mut dyn OutputFile,
     facts: &FileFacts,
-    Plan { pace, target, is_plain, ends_with_flush }: Plan,
+    Plan { pace, target, is_plain, end }: Plan<'_>,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let active = engine.active_config();
@@ -231,7 +255,15 @@ fn write_as(
     let keys = totals.iter().map(|total| total.keys).sum();
     let progress = &engine.persistence.progress;
     progress.begin(keys, &snapshot);
-    let is_void = || ends_with_flush && engine.persistence.cuts.is_void(number);
+    let yields = pace != Pace::Hasty;
+    let is_void = || {
+        let is_over = match end {
+            End::Never => false,
+            End::AtFlush => engine.persistence.cuts.is_void(number),
+            End::When(is_void) => is_void(),
+        };
+        is_over || (yields && engine.persistence.background_ends.load(Ordering::Relaxed))
+    };
     let job = Job {
         keyspace,
         progress,
@@ -259,7 +291,7 @@ fn write_as(
     let copied_bytes = job.snapshot.copied_bytes();
     progress.end();
     if is_void() {
-        return Err(io::Error::new(io::ErrorKind::Interrupted, "the data were flushed"));
+        return Err(io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more"));
     }
     outcome.map(|()| Cut { number, changes, copied_bytes })
 }

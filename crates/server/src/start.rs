@@ -119,7 +119,8 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    notice!("Mantissa {} starts, as Redis {} to its clients", env!("CARGO_PKG_VERSION"), REDIS_VERSION);
+    let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
+    notice!("Mantissa {version} starts, as Redis {REDIS_VERSION} to its clients, PID: {pid}");
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let (stop_sender, stop_receiver) = mpsc::channel();
     let network = Network::new(worker_count, config.worker_packing, stop_sender);
@@ -139,6 +140,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     };
     tell_place(&engine.active_config().config, &network);
     let (threads, clocks) = start_workers(&engine, &network, listeners)?;
+    notice!("Server initialized");
     supervision.repeat(&engine).map_err(|error| format!("Could not start a thread: {error}"))?;
     if let Some(successor) = &mut successor {
         aof::start_without_files(&engine)?;
@@ -185,6 +187,7 @@ fn end(
         supervision.stopping();
     }
     engine.stopping.store(true, Ordering::Relaxed);
+    persistence::end_background(engine);
     network.post_all(|| Message::Stop);
     for thread in threads {
         let _failed_worker_has_logged = thread.join();
@@ -193,6 +196,7 @@ fn end(
     aof::backup::end(engine);
     aof::finish(engine);
     let is_saved = persistence::save_the_rest(engine);
+    persistence::wait_for_background(engine);
     drop(pid_file);
     if let Some(path) = engine.active_config().config.unixsocket.as_ref().filter(|_| successor == 0) {
         let _may_be_gone = std::fs::remove_file(path);
@@ -489,8 +493,10 @@ fn wait_for_end(
                     _ => config.shutdown_on_sigterm,
                 };
                 let is_loading = engine.persistence.loading.load(Ordering::Acquire);
-                let goes_on = is_loading || waits::before_shutdown(engine, flags);
-                if goes_on && persistence::save_before_exit(engine, flags) {
+                // What has been loaded so far is not what there is.
+                let may_end =
+                    || waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags);
+                if is_loading || may_end() {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");

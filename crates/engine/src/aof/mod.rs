@@ -151,6 +151,9 @@ fn switch_off(engine: &Engine) {
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
     engine.aof.is_logging.store(false, Ordering::Relaxed);
     backlog::settle_logging(engine);
+    if engine.aof.rewrite.is_running() {
+        notice!("Killing running AOF rewrite child: what it writes is not wanted any more");
+    }
     engine.aof.rewrite.void();
     engine.aof.rewrite.is_scheduled.store(false, Ordering::Relaxed);
     drop(locked);

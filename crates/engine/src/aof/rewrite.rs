@@ -10,7 +10,7 @@
 //! named before, if anything, stays what a start would load.
 
 use std::ffi::OsStr;
-use std::io::BufReader;
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -18,14 +18,12 @@ use std::sync::mpsc;
 use mantissa_persist::aof::Rebuilder;
 use mantissa_persist::load::{LoadOptions, Loader};
 use mantissa_persist::storage::{Storage, StorageFile};
-use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
 
-use super::backup;
+use super::backup::{self, SWITCHED_OFF};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::replication::backlog;
-use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
@@ -47,6 +45,12 @@ pub fn refusal(engine: &Engine) -> Option<String> {
 /// Starts one in the background. An error says why not.
 pub fn start(engine: &Engine) -> Result<(), &'static str> {
     start_as(engine, run)
+}
+
+/// Whether what began in this epoch is not wanted any more.
+fn is_void(engine: &Engine, epoch: u64) -> bool {
+    let ends = engine.persistence.background_ends.load(Ordering::Relaxed);
+    ends || engine.aof.rewrite.epoch.load(Ordering::SeqCst) != epoch
 }
 
 /// Starts work in the background that counts as a rewrite: no other runs meanwhile, and no dump is begun. It
@@ -83,13 +87,18 @@ pub(super) fn start_as(
         let now_s = unix_ms() / 1000;
         rewrite.last_duration_s.store(now_s - rewrite.since_s.load(Ordering::Relaxed), Ordering::Relaxed);
         rewrite.ended_s.store(now_s, Ordering::Relaxed);
-        rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok(()) => {
+                rewrite.has_failed.store(false, Ordering::Relaxed);
                 rewrite.failures.store(0, Ordering::Relaxed);
                 notice!("Background AOF rewrite finished successfully");
             }
+            Err(reason) if is_void(engine, epoch) => {
+                notice!("Background AOF rewrite ended: it is not wanted any more");
+                backup::note_failed_rewrite(engine, &reason);
+            }
             Err(reason) => {
+                rewrite.has_failed.store(true, Ordering::Relaxed);
                 rewrite.failures.fetch_add(1, Ordering::Relaxed);
                 warning!("Background AOF rewrite failed: {reason}");
                 backup::note_failed_rewrite(engine, &reason);
@@ -150,6 +159,25 @@ fn has_grown(engine: &Engine, config: &mantissa_config::Config) -> bool {
     true
 }
 
+/// A file that takes nothing any more once the rewrite is void.
+struct Wanted<'a> {
+    file: Box<dyn StorageFile>,
+    is_void: &'a dyn Fn() -> bool,
+}
+
+impl Write for Wanted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if (self.is_void)() {
+            return Err(io::Error::other(SWITCHED_OFF));
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// A rewrite that is under way.
 struct Work<'e> {
     engine: &'e Engine,
@@ -204,7 +232,7 @@ pub(super) fn next_increment(files: &Files) -> (i64, PathBuf) {
 
 impl Work<'_> {
     fn is_void(&self) -> bool {
-        self.engine.aof.rewrite.epoch.load(Ordering::Relaxed) != self.epoch
+        is_void(self.engine, self.epoch)
     }
 
     /// Writes the base, and has the log go on with the new increment at its instant.
@@ -219,15 +247,15 @@ impl Work<'_> {
                 self.switch(file, sender);
             }
         };
-        let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };
-        snapshot::write(self.engine, &mut *base, &facts, Pace::Steady, at_cut).map_err(failed)?;
+        let ends = || self.is_void();
+        snapshot::write_base(self.engine, &mut *base, &ends, at_cut).map_err(failed)?;
         base.sync().map_err(failed)?;
         drop(base);
         if !self.is_rdb {
             self.make_commands()?;
         }
         if self.increment.is_some() {
-            simulation::receive(&switched).unwrap_or_else(|_| Err("it was switched off".to_owned()))?;
+            simulation::receive(&switched).unwrap_or_else(|_| Err(SWITCHED_OFF.to_owned()))?;
         }
         Ok(())
     }
@@ -244,10 +272,12 @@ impl Work<'_> {
             skip_expired: false,
             ..LoadOptions::default()
         };
-        let mut target = Rebuilder::new(self.engine.storage.create(&commands).map_err(failed)?);
+        let file = self.engine.storage.create(&commands).map_err(failed)?;
+        let is_void = || self.is_void();
+        let mut target = Rebuilder::new(Wanted { file, is_void: &is_void });
         let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
         let outcome = outcome
-            .and_then(|_| target.finish().and_then(|mut file| file.sync()).map_err(failed))
+            .and_then(|_| target.finish().and_then(|mut out| out.file.sync()).map_err(failed))
             .and_then(|()| self.engine.storage.rename(&commands, &self.temporary).map_err(failed));
         if outcome.is_err() {
             let _may_not_be_there = self.engine.storage.remove(&commands);
@@ -276,7 +306,7 @@ impl Work<'_> {
         let aof = &self.engine.aof;
         let mut listed = aof.files.lock();
         if self.is_void() {
-            return Err("the append-only file was switched off".to_owned());
+            return Err(SWITCHED_OFF.to_owned());
         }
         let mut files = match (&*listed, self.is_listed) {
             (Some(files), true) => files.clone(),
@@ -320,7 +350,7 @@ impl Work<'_> {
 /// Lists the increment that the log goes on with. Run by the log's writer when the one before is durable.
 pub(super) fn list_increment(engine: &Engine) -> Result<(), String> {
     let mut listed = engine.aof.files.lock();
-    let Some(before) = &*listed else { return Err("it was switched off".to_owned()) };
+    let Some(before) = &*listed else { return Err(SWITCHED_OFF.to_owned()) };
     let mut files = before.clone();
     let name = files.name.clone();
     files.manifest.next_increment(&name, Some(0));

@@ -142,6 +142,8 @@ pub struct Persistence {
     pub loaded_keys: AtomicU64,
     /// Files that were loaded without their data of modules.
     pub partial: Partial,
+    /// What is written in the background ends with an error: the server ends, or is saved for that.
+    pub background_ends: AtomicBool,
     /// The server ends, and has been saved for that.
     pub ends_saved: AtomicBool,
 }

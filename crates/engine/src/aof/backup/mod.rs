@@ -37,8 +37,9 @@ pub(super) use shared_log::{note_failed_rewrite, pin_base, pin_increment};
 
 const ABORTED: &str = "it was aborted";
 const NONE_UNDER_WAY: &str = "No backup is in progress";
+/// Why what was begun before is void.
+pub(super) const SWITCHED_OFF: &str = "the append-only file was switched off";
 const REPLACED: &str = "the data were replaced by those of a primary";
-const SWITCHED_OFF: &str = "the append-only file was switched off";
 
 /// Permission to change what is in the folder.
 fn turn(engine: &Engine) -> MutexGuard<'_, ()> {
