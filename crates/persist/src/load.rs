@@ -358,6 +358,6 @@ fn checksum_state(stated: u64, computed: u64, verify: bool) -> Result<ChecksumSt
         _ if !verify => Ok(ChecksumState::Ignored),
         0 => Ok(ChecksumState::NotComputed),
         _ if stated == computed => Ok(ChecksumState::Verified),
-        _ => Err(format!("wrong checksum: the file says {stated:016x}, its bytes give {computed:016x}")),
+        _ => Err(format!("RDB CRC error: the file says {stated:016x}, its bytes give {computed:016x}")),
     }
 }

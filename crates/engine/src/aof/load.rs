@@ -155,6 +155,12 @@ fn load_file(
             path.display(),
             repair(path)
         )),
+        Err(AofError::Damaged { offset, reason }) if replayer.has_refused => Err(format!(
+            "{} reading the append only file {} at byte {offset}. Make a backup of your AOF file, then {}",
+            capitalized(&reason),
+            path.display(),
+            repair(path)
+        )),
         Err(error) => Err(format!(
             "Bad file format reading the append only file {}: {error}. Make a backup of your AOF file, then \
              {}",
@@ -162,6 +168,11 @@ fn load_file(
             repair(path)
         )),
     }
+}
+
+fn capitalized(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    first.to_uppercase() + rest
 }
 
 /// What to do about a damaged file.
@@ -209,6 +220,8 @@ struct Replayer<'a, 'k, 'e> {
     path: PathBuf,
     /// The commands of the transaction at hand.
     transaction: Option<Vec<OwnedArgs>>,
+    /// A whole command could not be run.
+    has_refused: bool,
     shown: Instant,
 }
 
@@ -217,7 +230,15 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         let mut context = Context::new(engine, engine.worker_count());
         context.is_loading = true;
         let session = replay::session(&context);
-        Replayer { context, access, session, path, transaction: None, shown: clock::now() }
+        Replayer {
+            context,
+            access,
+            session,
+            path,
+            transaction: None,
+            has_refused: false,
+            shown: clock::now(),
+        }
     }
 
     fn run(
@@ -232,6 +253,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
             if let Item::Command(args) = item
                 && let Err(reason) = self.take(args)
             {
+                self.has_refused = true;
                 return Err(AofError::Damaged { offset: reader.item_offset(), reason });
             }
             position.pass(reader.offset() - reader.item_offset(), reader.in_transaction());
