@@ -134,12 +134,16 @@ impl Unit {
         self.put_in_front(FRONT_BYTES, MULTI)
     }
 
-    /// Puts SELECT in front of what begins at `start`. Returns where the unit begins then.
+    /// Puts SELECT in front of the first command of the unit, which begins at `start`: behind MULTI, as Redis
+    /// does. Returns where the unit begins then.
     #[cold]
     pub(super) fn select(&mut self, start: usize) -> usize {
-        let mut select = Vec::with_capacity(FRONT_BYTES);
-        put_select(self.first_database, &mut select);
-        self.put_in_front(start, &select)
+        let mut front = Vec::with_capacity(FRONT_BYTES);
+        if start < FRONT_BYTES {
+            front.extend_from_slice(MULTI);
+        }
+        put_select(self.first_database, &mut front);
+        self.put_in_front(FRONT_BYTES, &front)
     }
 
     fn put_in_front(&mut self, start: usize, bytes: &[u8]) -> usize {
@@ -181,7 +185,7 @@ mod tests {
         unit.push(0, [&b"DEL"[..], b"b"]);
         let start = unit.wrap();
         let start = unit.select(start);
-        let expected = "*2\r\n$6\r\nSELECT\r\n$20\r\n18446744073709551615\r\n*1\r\n$5\r\nMULTI\r\n\
+        let expected = "*1\r\n$5\r\nMULTI\r\n*2\r\n$6\r\nSELECT\r\n$20\r\n18446744073709551615\r\n\
                         *2\r\n$3\r\nDEL\r\n$1\r\na\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n\
                         *2\r\n$3\r\nDEL\r\n$1\r\nb\r\n*1\r\n$4\r\nEXEC\r\n";
         assert_eq!(String::from_utf8_lossy(unit.bytes(start)), expected);
