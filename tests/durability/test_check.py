@@ -105,7 +105,7 @@ def test_verdict_and_repair_are_those_of_redis(name, flags, tmp_path):
 def test_cutting_at_a_time_is_as_in_redis(seconds, files, tmp_path):
     ours = write_files(tmp_path / "ours", **files)
     theirs = write_files(tmp_path / "theirs", **files)
-    result = check("--truncate-to-timestamp", seconds, "--yes", ours)
+    result = check("--truncate-to-timestamp", seconds, ours)
     expected = redis_check("--truncate-to-timestamp", str(seconds), theirs)
     assert (result.code != 0) == (expected != 0), result
     assert contents(tmp_path / "ours") == contents(tmp_path / "theirs"), result

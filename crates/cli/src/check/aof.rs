@@ -131,6 +131,9 @@ impl<'a> Check<'a> {
             println!("{label} {name} is empty");
             return Ok(true);
         }
+        if analysis.preamble.is_some() && !analysis.is_preamble_damaged() {
+            println!("RDB preamble is OK, proceeding with AOF tail...");
+        }
         if let (Some(until_s), None) = (self.options.truncate_to_timestamp, &analysis.damage) {
             if analysis.truncation.is_none() {
                 println!("Truncate nothing in AOF {name} to timestamp {until_s}");
@@ -168,7 +171,7 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.truncate(target, analysis, "")
+        self.repair(target, analysis)
     }
 
     fn truncate_to_time(
@@ -202,9 +205,9 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// Asks, keeps a copy, and truncates the file where it is whole. True if that was done.
-    fn truncate(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
-        let Target { path, name, bytes, .. } = target;
+    /// Asks, and truncates the file where it is whole. True if that was done.
+    fn repair(&self, target: &Target, analysis: &Analysis) -> Result<bool, Failure> {
+        let Target { name, bytes, .. } = target;
         let length = analysis.whole_end;
         let lost = bytes - length;
         println!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes");
@@ -212,6 +215,12 @@ impl<'a> Check<'a> {
             println!("Aborting...");
             return Ok(false);
         }
+        self.truncate(target, analysis, "")
+    }
+
+    /// Keeps a copy, and truncates the file where it is whole. True if that was done.
+    fn truncate(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
+        let (Target { path, name, .. }, length) = (target, analysis.whole_end);
         let failed = |what: &str, error: &io::Error| Failure(format!("Failed to {what} AOF {name}: {error}"));
         let copy = self.copy_path(path).map_err(|error| failed("copy", &error))?;
         self.storage
