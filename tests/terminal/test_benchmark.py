@@ -132,3 +132,9 @@ def test_new_connections(subject, tool):
         after = connection.call("INFO", "stats")
     count = lambda text: int(re.search(rb"total_connections_received:(\d+)", text).group(1))
     assert count(after) - count(before) >= 50
+
+
+def test_idle_connections_end_with_an_error_of_the_server(start_server, tool):
+    server = start_server(options={"maxclients": 5})
+    result = tool("benchmark", "-p", server.port, "-c", 10, "-I")
+    assert result.code == 1 and b"ERR max number of clients reached" in result.err, result

@@ -33,6 +33,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
 
 use self::engine::{Outcome, Plan};
 use self::options::{Form, Options};
@@ -169,11 +171,37 @@ fn measure(options: &Options, subject: &Subject, test: &Test, shows_progress: bo
     Ok(Measured { title: test.title.clone(), outcome, processor_us })
 }
 
-/// Opens connections and keeps them open until the program is ended.
+/// Opens connections and keeps them open until the program is ended, or the server ends one of them.
 fn idle(target: &Target, clients: usize) -> io::Result<bool> {
-    let connections = (0..clients).map(|_| target.open()).collect::<io::Result<Vec<_>>>()?;
-    println!("Creating {} idle connections and waiting forever (Ctrl+C when done)", connections.len());
+    /// What is readable may be no reply, with TLS.
+    const REPLY_WAIT: Duration = Duration::from_millis(100);
+    println!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)");
+    let mut connections = (0..clients).map(|_| target.open()).collect::<io::Result<Vec<_>>>()?;
+    let mut poll = Poll::new()?;
+    for (number, connection) in connections.iter().enumerate() {
+        connection.set_read_timeout(Some(REPLY_WAIT))?;
+        let descriptor = connection.descriptor();
+        poll.registry().register(&mut SourceFd(&descriptor), Token(number), Interest::READABLE)?;
+    }
+    let mut events = Events::with_capacity(64);
     loop {
-        std::thread::park();
+        match poll.poll(&mut events, None) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        for event in &events {
+            let Some(connection) = connections.get_mut(event.token().0) else { continue };
+            match connection.receive() {
+                Ok(reply) => {
+                    if let Some(error) = reply.as_error() {
+                        let text = String::from_utf8_lossy(error);
+                        return Err(io::Error::other(format!("Error from server: {text}")));
+                    }
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) => return Err(io::Error::other(format!("Error: {error}"))),
+            }
+        }
     }
 }

@@ -145,6 +145,11 @@ impl Connection {
         Ok(Connection { stream, arrived: Vec::new(), start: 0, decoder: Decoder::default() })
     }
 
+    /// What an event loop registers.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.stream.descriptor()
+    }
+
     /// The socket, for those who read replies in their own way. Nothing but replies must have been received.
     pub(crate) fn into_stream(self) -> Stream {
         self.stream

@@ -348,7 +348,8 @@ impl Options {
     /// Checks what clap cannot, and fills in what comes from the environment.
     pub(crate) fn into_settings(self) -> Result<Settings, String> {
         let uri = self.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
-        let terminal = io::stdout().is_terminal();
+        // As redis-cli: with FAKETTY replies look as at a terminal.
+        let terminal = io::stdout().is_terminal() || std::env::var_os("FAKETTY").is_some();
         if (self.password.is_some() || uri.password.is_some()) && !self.no_auth_warning {
             eprintln!("{PASSWORD_WARNING}");
         }
