@@ -99,7 +99,8 @@ struct Job<'a> {
     progress: &'a SnapshotProgress,
     snapshot: Arc<Snapshot>,
     options: WriteOptions,
-    key_delay: KeyDelay,
+    /// The delay in force after a key; `None` where there was none when the snapshot began.
+    key_delay: Option<&'a (dyn Fn() -> KeyDelay + Sync)>,
     /// What the file says about the use of a key with this access clock.
     usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>,
     next_shard: AtomicUsize,
@@ -264,12 +265,14 @@ fn write_as(
         };
         is_over || (yields && engine.persistence.background_ends.load(Ordering::Relaxed))
     };
+    let key_delay = || KeyDelay(engine.active_config().config.rdb_key_save_delay);
+    let has_delay = key_delay() != KeyDelay::default();
     let job = Job {
         keyspace,
         progress,
         snapshot,
         options,
-        key_delay: KeyDelay(active.config.rdb_key_save_delay),
+        key_delay: has_delay.then_some(&key_delay),
         usage_of: tells_usage.then_some(&usage_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),

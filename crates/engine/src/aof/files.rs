@@ -51,8 +51,12 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
             return Err(format!("The append-only file can not begin: {reason}."));
         }
         let (directory, aof_name) = (files.directory.clone(), files.name.clone());
-        let path = directory.join(files.manifest.next_base(&aof_name, true));
+        let is_rdb = active.config.aof_use_rdb_preamble;
+        let path = directory.join(files.manifest.next_base(&aof_name, is_rdb));
         write_base(engine, &path).map_err(|error| failed(&path, error))?;
+        if !is_rdb {
+            super::rewrite::make_commands(engine, &path, &|| false)?;
+        }
         notice!("Creating AOF base file {} on server start", path.display());
         files.store(storage)?;
     }

@@ -62,7 +62,7 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<Opti
         let path = files.path(name);
         if !storage.exists(&path).unwrap_or(false) {
             return Err(format!(
-                "The AOF file {} is named in the manifest but does not exist",
+                "The AOF file {} is named in the manifest but does not exist: No such file or directory",
                 path.display()
             ));
         }

@@ -162,6 +162,7 @@ fn switch_off(engine: &Engine) {
     *engine.aof.files.lock() = None;
     engine.aof.write_failed.store(false, Ordering::Relaxed);
     engine.aof.forget_loss();
+    rewrite::wait_for_void(engine);
     engine.aof.rewrite.switching_off.fetch_sub(1, Ordering::SeqCst);
 }
 

@@ -14,6 +14,7 @@ use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use mantissa_persist::aof::Rebuilder;
 use mantissa_persist::load::{LoadOptions, Loader};
@@ -26,7 +27,7 @@ use crate::engine::Engine;
 use crate::replication::backlog;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
-use mantissa_sys::clock::unix_ms;
+use mantissa_sys::clock::{self, unix_ms};
 use mantissa_sys::simulation::{self, Fault};
 
 /// Failures in a row that are retried without delay.
@@ -51,6 +52,16 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
 fn is_void(engine: &Engine, epoch: u64) -> bool {
     let ends = engine.persistence.background_ends.load(Ordering::Relaxed);
     ends || engine.aof.rewrite.epoch.load(Ordering::SeqCst) != epoch
+}
+
+/// Waits until one that has been made void has ended, but not long: a client may ask for the next one at once.
+pub(super) fn wait_for_void(engine: &Engine) {
+    const WAIT_MAX: Duration = Duration::from_millis(500);
+    const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+    let deadline = clock::now() + WAIT_MAX;
+    while engine.aof.rewrite.is_running() && clock::now() < deadline {
+        simulation::sleep(LOOK_INTERVAL);
+    }
 }
 
 /// Starts work in the background that counts as a rewrite: no other runs meanwhile, and no dump is begun. It
@@ -138,7 +149,9 @@ pub fn tick(context: &mut Context) {
         }
     }
     let is_listed = aof.is_listed.load(Ordering::Relaxed);
-    let is_wanted = rewrite.is_scheduled.load(Ordering::Relaxed) || (config.appendonly && !is_listed);
+    // The context's configuration may be older than the switching off that has cleared `is_listed`.
+    let is_to_begin = || !is_listed && engine.active_config().config.appendonly;
+    let is_wanted = rewrite.is_scheduled.load(Ordering::Relaxed) || is_to_begin();
     if is_wanted || (is_listed && has_grown(engine, config)) {
         let _one_that_runs_is_fine = start(engine);
     }
@@ -223,6 +236,29 @@ fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
     outcome
 }
 
+/// Turns a base from a dump into commands. An error follows soon after `is_void` has become true.
+pub(super) fn make_commands(engine: &Engine, base: &Path, is_void: &dyn Fn() -> bool) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", base.display());
+    let commands = base.with_extension("commands");
+    let dump = BufReader::with_capacity(1 << 20, engine.storage.open(base).map_err(failed)?);
+    let options = LoadOptions {
+        limits: engine.active_config().settings.limits.clone(),
+        now_ms: unix_ms(),
+        skip_expired: false,
+        ..LoadOptions::default()
+    };
+    let file = engine.storage.create(&commands).map_err(failed)?;
+    let mut target = Rebuilder::new(Wanted { file, is_void });
+    let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
+    let outcome = outcome
+        .and_then(|_| target.finish().and_then(|mut out| out.file.sync()).map_err(failed))
+        .and_then(|()| engine.storage.rename(&commands, base).map_err(failed));
+    if outcome.is_err() {
+        let _may_not_be_there = engine.storage.remove(&commands);
+    }
+    outcome
+}
+
 /// The number and path of the increment that will follow the last one.
 pub(super) fn next_increment(files: &Files) -> (i64, PathBuf) {
     let mut manifest = files.manifest.clone();
@@ -252,37 +288,12 @@ impl Work<'_> {
         base.sync().map_err(failed)?;
         drop(base);
         if !self.is_rdb {
-            self.make_commands()?;
+            make_commands(self.engine, &self.temporary, &|| self.is_void())?;
         }
         if self.increment.is_some() {
             simulation::receive(&switched).unwrap_or_else(|_| Err(SWITCHED_OFF.to_owned()))?;
         }
         Ok(())
-    }
-
-    /// Turns the base from a dump into commands.
-    fn make_commands(&self) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
-        let commands = self.temporary.with_extension("commands");
-        let dump =
-            BufReader::with_capacity(1 << 20, self.engine.storage.open(&self.temporary).map_err(failed)?);
-        let options = LoadOptions {
-            limits: self.engine.active_config().settings.limits.clone(),
-            now_ms: unix_ms(),
-            skip_expired: false,
-            ..LoadOptions::default()
-        };
-        let file = self.engine.storage.create(&commands).map_err(failed)?;
-        let is_void = || self.is_void();
-        let mut target = Rebuilder::new(Wanted { file, is_void: &is_void });
-        let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
-        let outcome = outcome
-            .and_then(|_| target.finish().and_then(|mut out| out.file.sync()).map_err(failed))
-            .and_then(|()| self.engine.storage.rename(&commands, &self.temporary).map_err(failed));
-        if outcome.is_err() {
-            let _may_not_be_there = self.engine.storage.remove(&commands);
-        }
-        outcome
     }
 
     /// Has the log go on with the new increment, and be on if it was not.

@@ -216,7 +216,10 @@ impl<'j, 'a> Saver<'j, 'a> {
     /// Counts an entry and selects its database. False if nothing is to be encoded any more.
     fn begin_entry(&mut self, number: usize) -> bool {
         self.keys += 1;
-        self.job.key_delay.wait_unless(|| self.job.has_ended());
+        if let Some(key_delay) = self.job.key_delay {
+            let delay = key_delay();
+            delay.wait_unless(|| self.job.has_ended() || key_delay() != delay);
+        }
         if self.job.has_ended() {
             return false;
         }

@@ -37,7 +37,7 @@ fn snapshot(
         progress: &progress,
         snapshot,
         options,
-        key_delay: KeyDelay(0),
+        key_delay: None,
         usage_of: Some(usage_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
