@@ -2,8 +2,12 @@
 
 import json
 import re
+import subprocess
 
 import pytest
+
+from support.servers import subject_path
+from support.waiting import eventually
 
 
 def fill(server):
@@ -98,7 +102,7 @@ def test_latency_of_the_machine(subject, cli):
     assert b"total runs (avg latency" in cli(subject, "--intrinsic-latency", "1").out
 
 
-def test_a_dump_is_saved(oracle, start_server, cli, tmp_path):
+def test_a_dump_of_redis_is_saved(oracle, start_server, cli, tmp_path):
     with oracle.connect() as connection:
         connection.call("CONFIG", "SET", "repl-diskless-sync-delay", "0")
         connection.call("SET", "k", "v")
@@ -109,6 +113,26 @@ def test_a_dump_is_saved(oracle, start_server, cli, tmp_path):
     path.rename(tmp_path / "dump.rdb")
     with start_server("oracle", directory=tmp_path).connect() as connection:
         assert connection.call("GET", "k") == b"v"
+
+
+@pytest.mark.parametrize("diskless", ["yes", "no"])
+def test_the_commands_for_replicas(diskless, start_server):
+    server = start_server(options={"repl-diskless-sync": diskless, "repl-diskless-sync-delay": 0})
+    command = [subject_path(), "cli", "-p", str(server.port), "--replica"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with server.connect() as connection, subprocess.Popen(command, **pipes) as shown:
+        eventually(lambda: b"state=online" in connection.call("INFO", "replication"), "no replica")
+        connection.call("SET", "key", "a b")
+        connection.call("SELECT", 3)
+        connection.call("MSET", "a", "1", "b", "2")
+        lines = []
+        while b'"MSET"' not in b"".join(lines[-1:]):
+            lines.append(shown.stdout.readline())
+            assert lines[-1], shown.stderr.read()
+        connection.call("CLIENT", "KILL", "TYPE", "replica")
+        assert shown.wait() == 1 and b"Server closed the connection" in shown.stderr.read()
+    lines = [line.rstrip() for line in lines if line not in (b'"PING"\n', b'"SELECT","0"\n')]
+    assert lines == [b'"SET","key","a b"', b'"SELECT","3"', b'"MSET","a","1","b","2"']
 
 
 def test_a_dump_is_saved(subject, start_server, cli, tmp_path):

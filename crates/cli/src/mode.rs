@@ -37,5 +37,6 @@ pub(crate) fn run(mode: Mode, mut session: Session) -> io::Result<bool> {
         Mode::LatencySpectrum => spectrum::run(session),
         Mode::IntrinsicLatency(seconds) => latency::intrinsic(seconds),
         Mode::Dump(path, functions_only) => dump::run(session, &path, functions_only),
+        Mode::Replica => dump::follow(session),
     }
 }

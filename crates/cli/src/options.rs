@@ -192,8 +192,8 @@ struct ModeOptions {
     /// Not supported
     #[arg(long, value_name = "KEYS", hide = true)]
     lru_test: Option<u64>,
-    /// Not supported
-    #[arg(long, visible_alias = "slave", hide = true)]
+    /// Shows the commands that replicas get
+    #[arg(long, visible_alias = "slave")]
     replica: bool,
     /// Not supported
     #[arg(long, visible_alias = "ldb-sync-mode", hide = true)]
@@ -229,6 +229,8 @@ pub(crate) enum Mode {
     IntrinsicLatency(u64),
     /// Save a dump to a file, of the functions only if so.
     Dump(PathBuf, bool),
+    /// Show the commands that replicas get.
+    Replica,
 }
 
 impl ModeOptions {
@@ -240,9 +242,6 @@ impl ModeOptions {
         if self.lru_test.is_some() {
             return refused("--lru-test", "use `mantissa benchmark` with -r");
         }
-        if self.replica {
-            return refused("--replica", "use MONITOR to see commands");
-        }
         if self.ldb {
             return refused("--ldb", "the server has no debugger for scripts");
         }
@@ -251,6 +250,7 @@ impl ModeOptions {
             ModeOptions { functions_rdb: Some(path), .. } => Mode::Dump(path, true),
             ModeOptions { intrinsic_latency: Some(seconds), .. } => Mode::IntrinsicLatency(seconds),
             ModeOptions { memkeys_samples: Some(samples), .. } => Mode::MemoryKeys(Some(samples)),
+            ModeOptions { replica: true, .. } => Mode::Replica,
             ModeOptions { pipe: true, .. } => Mode::Pipe,
             ModeOptions { scan: true, .. } => Mode::Scan,
             ModeOptions { bigkeys: true, .. } => Mode::BigKeys,

@@ -1,11 +1,12 @@
 //! Saving a server's data to a file: the program asks for a full copy as a replica would, keeps the dump, and
-//! hangs up. A server that has no replicas is asked for its keys one by one. What is said on the way is
-//! written to standard error.
+//! hangs up; or it drops the dump, and shows the commands that follow. A server that has no replicas is asked
+//! for its keys one by one. What is said on the way is written to standard error.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use crate::format;
 use crate::session::Session;
 use crate::target::Target;
 use crate::transfer;
@@ -38,14 +39,10 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
         }
         extent => extent?,
     };
-    let shown = match &extent {
-        Extent::Size(size) => format!("{size} bytes"),
-        Extent::Mark(_) => "bytes of bulk transfer until EOF marker".to_owned(),
-    };
     let to_output = path == Path::new("-");
     let mut file: Box<dyn Write> =
         if to_output { Box::new(io::stdout().lock()) } else { Box::new(File::create(path)?) };
-    eprintln!("SYNC sent to master, writing {shown} to '{}'", path.display());
+    eprintln!("SYNC sent to master, writing {} to '{}'", extent.shown("bytes"), path.display());
     let written = extent.copy(&mut source, &mut file)?;
     file.flush()?;
     drop(file);
@@ -54,6 +51,30 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
     }
     eprintln!("Transfer finished with success after {written} bytes");
     Ok(true)
+}
+
+/// Drops the dump and prints the commands that follow it, a line each, until the server hangs up.
+pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
+    eprintln!("sending REPLCONF capa eof");
+    // A server that does not know it sends the size of the dump.
+    let _an_error_reply_changes_nothing = session.expect(&["REPLCONF", "capa", "eof"]);
+    let connection = session.connection()?;
+    connection.send(&["SYNC"])?;
+    let mut source = connection.raw_reader();
+    let extent = Extent::announced(&mut source)?;
+    eprintln!("SYNC with master, discarding {}...", extent.shown("bytes of bulk transfer"));
+    let size = extent.copy(&mut source, &mut io::sink())?;
+    drop(source);
+    eprintln!("SYNC done after {size} bytes. Logging commands from master.");
+    // After a dump without a size commands follow once this has come.
+    connection.send(&["REPLCONF", "ACK", "0"])?;
+    loop {
+        let mut line = format::csv(&connection.receive()?);
+        line.push(b'\n');
+        let mut out = io::stdout().lock();
+        out.write_all(&line)?;
+        out.flush()?;
+    }
 }
 
 /// Writes a dump of all that a server holds, of one instant if the server has replicas.
@@ -94,6 +115,14 @@ impl Extent {
         header.parse().map(Extent::Size).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, format!("'{header}' is not the size of a dump"))
         })
+    }
+
+    /// How much it is, with a name for bytes that are counted.
+    fn shown(&self, bytes: &str) -> String {
+        match self {
+            Extent::Size(size) => format!("{size} {bytes}"),
+            Extent::Mark(_) => "bytes of bulk transfer until EOF marker".to_owned(),
+        }
     }
 
     /// Copies the dump; how many bytes it has.
