@@ -135,6 +135,15 @@ def test_the_watchdog_tells_where_a_slow_command_is(kind):
         connection.call("CONFIG", "SET", "watchdog-period", "0")
 
 
+@pytest.mark.parametrize("kind", ["oracle", "subject"])
+def test_an_alarm_tells_where_the_threads_are(kind):
+    with Server(kind) as server, server.connect() as connection:
+        server.process.send_signal(signal.SIGALRM)
+        eventually(lambda: "Received SIGALRM" in server.log_text(), "it is not noted")
+        eventually(lambda: "------ STACK TRACE DONE ------" in server.log_text(), "the stacks are not whole")
+        assert connection.call("PING") == b"PONG"
+
+
 def test_a_restarted_server_is_the_same_process():
     for word in ("RESTART", "CRASH-AND-RECOVER"):
         with Server("subject", {"appendonly": "yes"}) as server:

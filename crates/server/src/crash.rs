@@ -75,6 +75,7 @@ pub fn start(engine: &Engine) -> std::io::Result<()> {
     };
     engine.spawn("crash-report", body)?;
     installed.recv().unwrap_or(Ok(()))?;
+    crash::note_alarms()?;
     crash::prepare_thread();
     log::observe(set_output);
     configure(engine, &engine.active_config().config);
@@ -90,9 +91,6 @@ pub fn configure(engine: &Engine, config: &Config) {
         period_ms => period_ms.max(2000 / config.hz.max(1)),
     };
     WATCHDOG_PERIOD_MS.store(i32::try_from(period_ms).unwrap_or(i32::MAX), Ordering::Relaxed);
-    if let Err(error) = crash::note_alarms(period_ms > 0) {
-        warning!("SIGALRM could not be taken over: {error}");
-    }
     if period_ms > 0
         && !IS_WATCHED.swap(true, Ordering::AcqRel)
         && let Err(error) = engine.spawn("watchdog", watch)
@@ -276,7 +274,7 @@ struct Watched {
 }
 
 /// Logs the stack of a worker whose event-loop iteration lasts longer than the period, once for each
-/// iteration, and those of all workers when a SIGALRM comes. Ends when the watchdog is switched off.
+/// iteration. Ends when the watchdog is switched off.
 fn watch(engine: &Engine) {
     let fresh = |worker: usize| Watched {
         iterations: iterations(engine, worker),
@@ -301,11 +299,15 @@ fn watch(engine: &Engine) {
                 tell("WATCHDOG TIMER EXPIRED", &[worker]);
             }
         }
-        if crash::take_alarm() {
-            tell("Received SIGALRM", &(0..watched.len()).collect::<Vec<_>>());
-        }
     }
     IS_WATCHED.store(false, Ordering::Release);
+}
+
+/// Logs the stacks of all workers if a SIGALRM has come.
+pub fn look_for_alarm(engine: &Engine) {
+    if crash::take_alarm() {
+        tell("Received SIGALRM", &(0..engine.worker_count()).collect::<Vec<_>>());
+    }
 }
 
 /// Event-loop iterations of a worker so far.

@@ -229,6 +229,7 @@ fn load(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> Re
         if let Ok(code) = stop.try_recv() {
             return Ok(Some(code));
         }
+        crash::look_for_alarm(engine);
         match signals.wait(Some(Duration::ZERO)) {
             Ok(Some(Signal::Hangup)) => log::set_file(&engine.active_config().config.logfile),
             Ok(Some(signal)) => {
@@ -479,6 +480,7 @@ fn wait_for_end(
         if let Ok(code) = stop.try_recv() {
             return code;
         }
+        crash::look_for_alarm(engine);
         match signals.wait(Some(Duration::from_millis(50))) {
             Ok(Some(Signal::Hangup)) => {
                 supervision.reload(|| log::set_file(&engine.active_config().config.logfile));

@@ -266,10 +266,9 @@ pub fn install() -> io::Result<()> {
     )
 }
 
-/// Has SIGALRM be noted, or end the process as it does by itself.
-pub fn note_alarms(on: bool) -> io::Result<()> {
-    let handler = if on { on_alarm as *const () as usize } else { libc::SIG_DFL };
-    handle(libc::SIGALRM, handler, libc::SA_ONSTACK | libc::SA_RESTART)
+/// Has SIGALRM be noted from now on; by itself it ends the process.
+pub fn note_alarms() -> io::Result<()> {
+    handle(libc::SIGALRM, on_alarm as *const () as usize, libc::SA_ONSTACK | libc::SA_RESTART)
 }
 
 /// Whether a SIGALRM has come since this was asked last.
