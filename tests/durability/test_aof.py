@@ -523,6 +523,29 @@ def test_served_clients_are_logged_where_they_are_served(start_server):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("lazy", ["no", "yes"])
+def test_keys_freed_in_the_background_are_logged_as_such(lazy, start_server):
+    logged = []
+    for kind in ("oracle", "subject"):
+        settings = {f"lazyfree_lazy_{name}": lazy for name in ("expire", "eviction", "server_del")}
+        server = logged_server(start_server, kind, **settings)
+        with server.connect() as connection:
+            for command in [
+                "RPUSH list 1", "EXPIRE list -1", "SADD set 1 2", "SPOP set 5", "SET a v", "GETEX a PXAT 1",
+                "SET b v", "GETDEL b", "SET c v PX 10",
+            ]:  # fmt: skip
+                connection.call(*command.split())
+            eventually(lambda: connection.call("EXISTS", "c") == 0, "it does not expire")
+            connection.call("SET", "d", "v")
+            connection.call("RESTORE", "d", 1, connection.call("DUMP", "d"), "REPLACE", "ABSTTL")
+            connection.call("SET", "e", "v")
+            connection.call("CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory", "1")
+            eventually(lambda: connection.call("DBSIZE") == 0, "it is not evicted")
+        removals = [words for words in words_of(increment(server)) if words[0].upper() in (b"DEL", b"UNLINK")]
+        logged.append(removals)
+    assert logged[0] == logged[1] and len(logged[0]) == 7
+
+
 def test_half_a_command_or_transaction_at_the_end(start_server):
     server = logged_server(start_server)
     with server.connect() as connection:

@@ -27,7 +27,7 @@ use mantissa_store::{
 };
 
 use crate::effects::{
-    self, Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply,
+    self, Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply, removal,
 };
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
@@ -899,7 +899,7 @@ fn note_expired(
         effects.expired_fields_count += entry.expired_fields(now_ms) as u64;
     }
     if is_logged {
-        effects.removed_expired.push((database, entry.key().into()));
+        effects.removed_expired.push((database, entry.key().into(), removal(settings.lazy_expire)));
     }
     if watched {
         effects.changed_by_expiry.push((database, entry.key().into()));

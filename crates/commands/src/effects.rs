@@ -157,8 +157,8 @@ pub struct Effects {
     pub ready: Vec<(usize, Box<[u8]>)>,
     /// Keys that were found expired by lookups that may not remove them.
     pub expired: Vec<(usize, Box<[u8]>)>,
-    /// Keys that were removed by expiry or eviction, for the log.
-    pub removed_expired: Vec<(usize, Box<[u8]>)>,
+    /// Keys that were removed by expiry or eviction, for the log, with the command that does the same.
+    pub removed_expired: Vec<(usize, Box<[u8]>, &'static [u8])>,
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,
     /// Keys whose values were read and that no argument names.
@@ -222,6 +222,12 @@ impl LazyFree {
         let entries = self.databases.iter().flat_map(Database::iter).chain(&self.entries);
         entries.map(Entry::free_effort).sum::<usize>() > EFFORT_MAX
     }
+}
+
+/// The command to log for a key that was removed: replicas free its value in the background where this server
+/// does.
+pub fn removal(in_background: bool) -> &'static [u8] {
+    if in_background { b"UNLINK" } else { b"DEL" }
 }
 
 /// Appends a list. Into an empty one it moves as a whole, so that a list that goes back and forth with every

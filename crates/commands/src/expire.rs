@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::DataSpec;
 use crate::access::Access;
-use crate::effects::EventClass;
+use crate::effects::{EventClass, removal};
 use crate::error::{Error, Outcome};
 use crate::expiry::TimeForm;
 use crate::packed::packs_text;
@@ -101,7 +101,7 @@ fn set_expiry(
     }
     if time <= now_ms {
         access.delete_as(access.settings().lazy_expire, key);
-        access.log_instead(&[b"DEL", key]);
+        access.log_instead(&[removal(access.settings().lazy_expire), key]);
     } else {
         entry.set_expiry(Some(time));
         access.modified(key, EventClass::GENERIC, "expire");

@@ -54,7 +54,9 @@ pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, Unread, check_key, decayed_frequency, frequency_clock,
     idle_seconds, restored_clock,
 };
-pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply};
+pub use effects::{
+    Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply, removal,
+};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use families::FAMILIES;

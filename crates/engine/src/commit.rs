@@ -144,11 +144,11 @@ fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedComm
             [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();
         unit.push(*database, words);
     }
-    for (database, key) in &effects.removed_expired {
+    for (database, key, name) in &effects.removed_expired {
         if simulation::has_fault(Fault::UnloggedRemoval) {
             break;
         }
-        unit.push(*database, [&b"DEL"[..], key]);
+        unit.push(*database, [*name, &key[..]]);
     }
     match (&effects.log, command) {
         (LogChoice::Instead(commands), _) => {

@@ -3,7 +3,7 @@
 use mantissa_store::{Entry, KeyHash, Shard};
 
 use super::{Access, note_lost};
-use crate::effects::{Event, EventClass};
+use crate::effects::{Event, EventClass, removal};
 
 impl Access<'_> {
     /// Removes the key with this hash from the database in use, saying that it was evicted; its value is
@@ -24,7 +24,11 @@ impl Access<'_> {
             self.collected.effects().events.push(Event { class, name: "evicted", database: number, key });
         }
         if self.is_logged {
-            self.collected.effects().removed_expired.push((number, key));
+            self.collected.effects().removed_expired.push((
+                number,
+                key,
+                removal(self.settings.lazy_eviction),
+            ));
         }
         note_lost(self.collected, number, true, &entry);
         self.collected.free_later_as(self.settings.lazy_eviction, entry);

@@ -6,7 +6,7 @@ use mantissa_store::Value;
 use super::write_set;
 use crate::access::{Access, split_mix};
 use crate::collection_scan::{parse_pick_count, write_element};
-use crate::effects::EventClass;
+use crate::effects::{EventClass, removal};
 use crate::error::{Error, Outcome};
 use crate::parse;
 
@@ -92,7 +92,7 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
         write_set(reply, set);
         access.event(EventClass::SET, "spop", key);
         access.changed_by(key, len as u64);
-        access.log_instead(&[b"DEL", key]);
+        access.log_instead(&[removal(access.settings().lazy_server_del), key]);
         access.remove_if_empty(key, true);
         return Ok(());
     }

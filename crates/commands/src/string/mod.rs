@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::DataSpec;
 use crate::access::{Access, NewExpiry};
-use crate::effects::EventClass;
+use crate::effects::{EventClass, removal};
 use crate::error::{Error, Outcome};
 use crate::expiry::{Expiration, TimeForm};
 use crate::packed::{self, packs};
@@ -185,15 +185,10 @@ fn getset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 fn getdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     if write_string(access, key, reply)? {
-        remove(access, key);
+        access.delete(key);
+        access.log_instead(&[b"DEL", key]);
     }
     Ok(())
-}
-
-/// Removes a key, with its event, and logs that.
-fn remove(access: &mut Access<'_>, key: &[u8]) {
-    access.delete(key);
-    access.log_instead(&[b"DEL", key]);
 }
 
 fn getex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -222,7 +217,8 @@ fn getex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         Some(Expiration::Set(form, argument)) => {
             let time = form.parse_positive(argument, access.clock_ms(), "getex")?;
             if form.absolute && time <= access.now_ms() {
-                remove(access, key);
+                access.delete_as(access.settings().lazy_expire, key);
+                access.log_instead(&[removal(access.settings().lazy_expire), key]);
                 return Ok(());
             }
             access.set_expiry(key, Some(time));

@@ -7,7 +7,7 @@
 
 use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use mantissa_commands::{
-    Access, DataSpec, Error, EventClass, Outcome, Settings, check_key, parse, restored_clock,
+    Access, DataSpec, Error, EventClass, Outcome, Settings, check_key, parse, removal, restored_clock,
 };
 use mantissa_persist::load::LoadOptions;
 use mantissa_persist::payload::{dump_named, restore_value};
@@ -99,7 +99,7 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let value = restore_value(payload, &load).map_err(|error| Error::new(format!("ERR {}", error.text())))?;
     if expiry.is_some_and(|time| time <= now_ms) {
         if access.delete(key) {
-            access.log_instead(&[b"DEL", key]);
+            access.log_instead(&[removal(access.settings().lazy_server_del), key]);
         }
         access.free_later(value);
         reply.ok();

@@ -98,7 +98,9 @@ fn try_to_write_base(engine: &Engine, number: u64) -> Result<(), String> {
     };
     let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };
     let mut base = Base { file, engine, number };
-    snapshot::write(engine, &mut base, &facts, Pace::Steady, at_cut).map_err(failed)?;
+    let ends = || engine.persistence.background_ends.load(Ordering::Relaxed);
+    let reason = |error| if ends() { "the server ended".to_owned() } else { failed(error) };
+    snapshot::write(engine, &mut base, &facts, Pace::Steady, at_cut).map_err(reason)?;
     base.sync().map_err(failed)?;
     drop(base);
     if !is_wanted(engine, number) {
