@@ -61,6 +61,25 @@ def test_one_reply_beyond_the_limit_evicts_nobody_and_takes_no_memory(start_serv
         assert len(connection.call("MGET", *keys[:18])) == 18
 
 
+@pytest.mark.parametrize("count, is_served", [(300, True), (3000, False)])
+def test_who_has_not_logged_in_may_leave_little_unread(start_server, count, is_served):
+    server = start_server(options={"requirepass": "secret"}, wait=False)
+    server.wait_ready()
+    with server.connect() as stranger, server.connect() as connection:
+        replies = 0
+        try:
+            stranger.send_raw(encode(["PING"]) * count)
+            while replies < count and stranger.read().text().startswith("NOAUTH"):
+                replies += 1
+        except (Closed, OSError):
+            pass
+        assert (replies == count) == is_served
+        connection.call("AUTH", "secret")
+        assert connection.call("ECHO", b"x" * MIB) == b"x" * MIB
+        counted = info(connection)["client_output_buffer_limit_disconnections"]
+        assert counted == ("0" if is_served else "1")
+
+
 def test_a_transaction_beyond_the_limit_runs_to_its_end(start_server):
     server = start_server("subject", options=OUTPUT_LIMIT)
     with server.connect() as connection, server.connect(timeout=60) as greedy:

@@ -12,6 +12,10 @@ use crate::conn_id::peer_of;
 use crate::connection::Connection;
 use crate::network::Network;
 
+/// The bytes that a client may leave unread before it has logged in: what Redis's reply buffer and its limit
+/// for such clients come to.
+const UNAUTHENTICATED_OUTPUT_BYTES_MAX: usize = 17 << 10;
+
 /// The error for a new connection that is not to be served, if so.
 pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer) -> Option<&'static str> {
     if network.open_count.load(Ordering::Relaxed) >= config.maxclients as usize {
@@ -36,19 +40,26 @@ fn output_limit<'a>(config: &'a Config, connection: &Connection) -> &'a OutputBu
 }
 
 /// The bytes that a client may leave unread. For a replica that is never less than the backlog.
-pub fn output_bytes_max(config: &Config, connection: &Connection) -> usize {
-    match output_limit(config, connection).hard_bytes {
+pub fn output_bytes_max(context: &Context, connection: &Connection) -> usize {
+    let config = &context.active.config;
+    let bytes_max = match output_limit(config, connection).hard_bytes {
         0 => usize::MAX,
         bytes if connection.is_replica => bytes.max(config.repl_backlog_size) as usize,
         bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+    };
+    let is_logged_in = connection.session.authenticated || !context.engine.acl.needs_login();
+    match is_logged_in || connection.wire.is_http() {
+        true => bytes_max,
+        false => bytes_max.min(UNAUTHENTICATED_OUTPUT_BYTES_MAX),
     }
 }
 
 /// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been
 /// exceeded.
-pub fn output_exceeded(config: &Config, connection: &mut Connection, unsent: u64, now_ms: i64) -> bool {
+fn output_exceeded(context: &Context, connection: &mut Connection, unsent: u64) -> bool {
+    let (config, now_ms) = (&context.active.config, context.now_ms);
     let limit = output_limit(config, connection);
-    if unsent >= output_bytes_max(config, connection) as u64 {
+    if unsent >= output_bytes_max(context, connection) as u64 {
         return true;
     }
     let soft_bytes = match connection.is_replica {
@@ -67,9 +78,7 @@ pub fn output_exceeded(config: &Config, connection: &mut Connection, unsent: u64
 
 /// Marks a client for closing if it has left more unread than it may.
 pub fn bound_output(context: &Context, connection: &mut Connection, unsent: u64) {
-    if !connection.session.killed
-        && output_exceeded(&context.active.config, connection, unsent, context.now_ms)
-    {
+    if !connection.session.killed && output_exceeded(context, connection, unsent) {
         if connection.is_replica {
             log_slow_replica(context, connection, unsent);
         }
@@ -81,7 +90,7 @@ fn log_slow_replica(context: &Context, connection: &Connection, unsent: u64) {
     let config = &context.active.config;
     let limit = output_limit(config, connection);
     let (hard_bytes, which) =
-        (output_bytes_max(config, connection) as u64, "client-output-buffer-limit replica");
+        (output_bytes_max(context, connection) as u64, "client-output-buffer-limit replica");
     if unsent >= hard_bytes {
         warning!(
             "{unsent} bytes wait for a replica, {} more than {which} (hard) allows",

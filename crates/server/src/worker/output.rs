@@ -29,15 +29,13 @@ impl Worker<'_> {
     }
 
     fn output_bytes_max(&self, connection: &Connection) -> usize {
-        let bytes_max = limits::output_bytes_max(&self.context.active.config, connection);
+        let bytes_max = limits::output_bytes_max(&self.context, connection);
         bytes_max.min(self.weights.output_bytes_max(&self.context, connection))
     }
 
     /// Marks a client for closing whose reply has overflowed.
     pub(super) fn close_overflowed(&self, connection: &mut Connection) {
-        if self.output_bytes_max(connection)
-            < limits::output_bytes_max(&self.context.active.config, connection)
-        {
+        if self.output_bytes_max(connection) < limits::output_bytes_max(&self.context, connection) {
             self.log_eviction(connection);
             connection.session.killed = true;
         } else {
