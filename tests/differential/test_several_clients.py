@@ -80,7 +80,18 @@ HELD = {
     "EVALSHA": "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
     "FCALL": "FCALL f 0",
     "FUNCTION FLUSH": "FUNCTION FLUSH",
+    "EVAL that declares itself": 'EVAL "#!lua\\nreturn 1" 0',
+    "EVAL_RO without the flag": 'EVAL_RO "#!lua\\nreturn 1" 0',
 }
+READ_ONLY_SCRIPTS = r"""
+    a SCRIPT FLUSH; a EVAL "#!lua flags=no-writes\nreturn 1" 0; a EVAL "#!lua flags=no-writes\nreturn 1" 0
+    a EVAL "#!lua flags=no-writes\nsyntax error" 0; a EVAL_RO "return 2" 0
+    a SCRIPT LOAD "#!lua flags=no-writes\nreturn 3"; a EVALSHA 50ad2340de91fe7294d5c746ad721ff185c16fc5 0
+    a FCALL reads 0; a FCALL_RO reads 0; a MULTI; a EVAL "#!lua flags=no-writes\nreturn 4" 0; a FCALL reads 0; a EXEC"""
+LIBRARY = (
+    r'b FUNCTION LOAD REPLACE "#!lua name=l\nredis.register_function'
+    r"""{function_name='reads', flags={'no-writes'}, callback=function() return 'read' end}" """
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +132,7 @@ def test_a_pause_of_writes_holds(name, servers):
     compare(servers, f"b CLIENT PAUSE 100000 WRITE; a ~{command}; b CLIENT UNPAUSE; a <")
     compare(servers, f"b CLIENT PAUSE 100000 WRITE; a MULTI; a ~{command}; b CLIENT UNPAUSE; a <; a EXEC")
     compare(servers, f"a MULTI; a {command}; b CLIENT PAUSE 100000 WRITE; a ~EXEC; b CLIENT UNPAUSE; a <")
+
+
+def test_a_pause_of_writes_leaves_scripts_alone_that_declare_that_they_only_read(servers):
+    compare(servers, f"{LIBRARY}; b CLIENT PAUSE 100000 WRITE; {READ_ONLY_SCRIPTS.strip()}; b CLIENT UNPAUSE")

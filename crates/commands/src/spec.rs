@@ -133,7 +133,7 @@ bits! {
 
 bit_set! {
     /// What the server has to know of a command beside what COMMAND INFO shows of it.
-    Traits: u16 {
+    Traits: u32 {
         /// Runs at once inside MULTI instead of being queued.
         NOT_QUEUED = 0;
         /// Runs what MULTI has queued.
@@ -166,6 +166,9 @@ bit_set! {
         LEAVES_VALUES = 14;
         /// Makes a time series of a key that is not there, with the compactions of `ts-compaction-policy`.
         COMPACTS = 15;
+        /// Tells whether the server is well: refused as writes are while the disk does not take them, so that
+        /// Sentinel lets a replica take over.
+        TELLS_HEALTH = 16;
     }
 }
 

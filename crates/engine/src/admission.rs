@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
 use crate::session::{BlockedClient, Session, flag};
 use mantissa_config::Config;
+use mantissa_scripting::ScriptFlags;
 
 pub use rights::{check_found, check_options, note_failed_login, try_run};
 pub use role::READ_ONLY;
@@ -77,7 +78,36 @@ pub fn of_request(
     if info.traits.has(Traits::RUNS_QUEUE) {
         return role::of_transaction(context, session);
     }
-    check_disk(context, command)
+    if info.traits.has(Traits::TELLS_HEALTH) {
+        disk_refusal(context.engine, &context.active.config)?;
+    }
+    check_disk(context, command, args)
+}
+
+/// What a command says of itself: a script or function that declares its flags does so with these, and
+/// others as commands do. `of_flags` and `of_script` are asked.
+fn by_declaration(
+    engine: &Engine,
+    command: &Command,
+    args: Args<'_>,
+    of_script: impl FnOnce(ScriptFlags) -> bool,
+    of_flags: impl FnOnce(Flags) -> bool,
+) -> bool {
+    match engine.scripting.flags_of(command.info, args).filter(|flags| !flags.undeclared) {
+        Some(flags) => of_script(flags),
+        None => of_flags(command.info.flags),
+    }
+}
+
+/// Whether a command is a write.
+pub fn is_write(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
+    by_declaration(engine, command, args, |script| !script.no_writes, |flags| flags.has(Flags::WRITE))
+}
+
+/// Whether a command may write, or send what goes to replicas.
+pub fn may_replicate(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
+    let of_flags = |flags: Flags| flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
+    by_declaration(engine, command, args, |script| !script.no_writes, of_flags)
 }
 
 /// Whether a command is refused when memory is full and nothing can be evicted.
@@ -94,9 +124,13 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
 }
 
 /// Refuses writes while the log cannot be written, and, with `stop-writes-on-bgsave-error`, while dumps fail.
-pub fn check_disk(context: &Context, command: &Command) -> Outcome {
-    match command.info.flags.has(Flags::WRITE) {
-        true => write_refusal(context.engine, &context.active.config),
+pub fn check_disk(context: &Context, command: &Command, args: Args<'_>) -> Outcome {
+    if !command.info.flags.has(Flags::WRITE) && command.info.script.is_none() {
+        return Ok(());
+    }
+    let refusal = write_refusal(context.engine, &context.active.config);
+    match refusal.is_err() && is_write(context.engine, command, args) {
+        true => refusal,
         false => Ok(()),
     }
 }
@@ -190,6 +224,6 @@ pub fn of_script(
     }
     match session.shared.has(flag::PRIMARY) {
         true => Ok(()),
-        false => check_disk(context, command),
+        false => check_disk(context, command, args),
     }
 }

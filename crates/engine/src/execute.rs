@@ -66,7 +66,7 @@ pub fn execute(
         }
     };
     let queues = session.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
-    if is_held_back(context, session, command, queues) {
+    if is_held_back(context, session, (command, args), queues) {
         return Progress::Postponed;
     }
     if context.engine.tier.is_used() && !queues {
@@ -102,12 +102,17 @@ pub fn execute(
 
 /// Whether CLIENT PAUSE or a slow disk holds a request back.
 #[inline]
-fn is_held_back(context: &Context, session: &Session, command: &Command, queues: bool) -> bool {
+fn is_held_back(
+    context: &Context,
+    session: &Session,
+    (command, args): (&Command, Args<'_>),
+    queues: bool,
+) -> bool {
     let stalls = context.engine.aof.holds_writes();
     if !stalls && context.engine.pause.until_ms.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    let may_write = transaction::may_write(session, command);
+    let may_write = transaction::may_write(context.engine, session, command, args);
     let is_paused = context.engine.pauses(context.now_ms, may_write);
     (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED))
 }

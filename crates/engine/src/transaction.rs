@@ -23,15 +23,13 @@ use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
-pub fn may_write(session: &Session, command: &Command) -> bool {
-    let writes = |command: &Command| {
-        command.info.flags.has(Flags::WRITE) || command.info.flags.has(Flags::MAY_REPLICATE)
-    };
+pub fn may_write(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
     match &session.transaction {
-        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
-            transaction.queue.iter().any(|queued| writes(queued.command))
-        }
-        _ => writes(command),
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => transaction
+            .queue
+            .iter()
+            .any(|queued| admission::may_replicate(engine, queued.command, queued.args.as_args())),
+        _ => admission::may_replicate(engine, command, args),
     }
 }
 

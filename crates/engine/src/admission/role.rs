@@ -4,7 +4,7 @@ use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::Args;
 
-use super::write_refusal;
+use super::{is_write, write_refusal};
 use crate::context::Context;
 use crate::invocation::Command;
 use crate::session::{Session, flag};
@@ -29,11 +29,10 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
         return Ok(());
     }
     let refuses = |command: &Command, args: Args<'_>| {
-        let script = context.engine.scripting.flags_of(command.info, args);
-        let writes = script.is_some_and(|flags| !flags.undeclared && !flags.no_writes);
-        if is_read_only(context) && (writes || command.info.flags.has(Flags::WRITE)) {
+        if is_read_only(context) && is_write(context.engine, command, args) {
             return Err(READ_ONLY);
         }
+        let script = context.engine.scripting.flags_of(command.info, args);
         let allows_stale = script.is_none_or(|flags| !flags.undeclared && flags.allow_stale);
         match is_stale(context) && !(allows_stale && command.info.flags.has(Flags::STALE)) {
             true => Err(STALE),
@@ -65,7 +64,8 @@ pub fn in_script(context: &Context, session: &Session, command: &Command) -> Out
 /// Whether the disk or the number of replicas keeps the writes of a transaction from running.
 pub fn of_transaction(context: &Context, session: &Session) -> Outcome {
     let queue = session.transaction.as_ref().map(|transaction| &transaction.queue[..]).unwrap_or_default();
-    match queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE)) {
+    let engine = context.engine;
+    match queue.iter().any(|queued| is_write(engine, queued.command, queued.args.as_args())) {
         true => write_refusal(context.engine, &context.active.config),
         false => Ok(()),
     }

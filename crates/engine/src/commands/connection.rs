@@ -231,7 +231,7 @@ fn is_after_auth(args: Args<'_>, index: usize) -> bool {
 /// The registration table.
 pub(super) const COMMANDS: &[EngineSpec] = &[
     EngineSpec::new("ping", -1, ping, Flags::FAST)
-        .traits(Traits::WHILE_SUBSCRIBED)
+        .traits(Traits::WHILE_SUBSCRIBED.or(Traits::TELLS_HEALTH))
         .in_stream(InStream::ChangesNothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Answers PONG, or the given message: the server is alive.")
