@@ -717,6 +717,29 @@ def test_waitaof(start_server, policy):
         assert "appendonly is disabled" in connection("WAITAOF", 1, 0, 0).text()
 
 
+def test_waitaof_ends_with_an_error_when_the_log_is_switched_off(start_server):
+    server = logged_server(start_server, appendfsync="no")
+    with server.connect() as connection, server.connect() as other:
+        connection.call("SET", "k", "1")
+        connection.send("WAITAOF", 1, 5, 0)
+        waits = lambda: b"blocked_clients:1" in other.call("INFO", "clients")
+        eventually(waits, "nobody waits")
+        other.call("CONFIG", "SET", "appendonly", "no")
+        assert "appendonly is disabled" in connection.read().text()
+
+
+def test_waitaof_waits_for_a_log_that_has_yet_to_begin(start_server):
+    server = start_server("subject", options={"rdb-key-save-delay": 1_000_000, "save": ""})
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+        connection.call("BGSAVE")
+        connection.call("CONFIG", "SET", "appendonly", "yes", "rdb-key-save-delay", 0)
+        connection.call("SET", "k", "2")
+        assert persistence(connection)["aof_rewrite_scheduled"] == "1"
+        assert connection.call("WAITAOF", 1, 0, 0) == [1, 0]
+        assert persistence(connection)["aof_rewrite_scheduled"] == "0"
+
+
 def test_the_log_is_loaded_while_running(start_server):
     server = logged_server(start_server, appendfsync="everysec")
     with server.connect() as connection:

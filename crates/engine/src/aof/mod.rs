@@ -164,6 +164,7 @@ fn switch_off(engine: &Engine) {
     engine.aof.forget_loss();
     rewrite::wait_for_void(engine);
     engine.aof.rewrite.switching_off.fetch_sub(1, Ordering::SeqCst);
+    waits::serve(engine, false);
 }
 
 /// Makes everything durable that was logged, and closes the log. No shard may be locked by this thread.

@@ -24,7 +24,7 @@ use mantissa_store::LockedShards;
 use super::backup::{self, SWITCHED_OFF};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::replication::backlog;
+use crate::replication::{backlog, waits};
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::{self, unix_ms};
@@ -232,6 +232,8 @@ fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
         let _may_not_be_there = storage.remove(&work.temporary);
     } else {
         engine.persistence.partial.keep_only(&persistence::dump_path(&engine.active_config()));
+        // Where the log was off, what it has is durable from now on.
+        waits::serve(engine, false);
     }
     outcome
 }

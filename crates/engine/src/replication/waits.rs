@@ -28,24 +28,27 @@ pub fn wait(engine: &Engine, waiter: Waiter) {
     serve(engine, false);
 }
 
-/// Replies to the clients whose waiting is over. `is_lost`: nothing more will be durable here.
+/// Replies to the clients whose waiting is over. `is_lost`: nothing more will be durable here. Who waits for
+/// that gets an error, as without an append-only file.
 pub fn serve(engine: &Engine, is_lost: bool) {
     let mut waiters = engine.awaiting_log.lock();
     if waiters.is_empty() {
         return;
     }
-    let durable = engine.aof.control.durable();
+    let is_off = is_lost || !engine.active_config().config.appendonly;
     waiters.retain(|waiter| {
         if !*waiter.blocked.waiting.lock() {
             return false;
         }
-        let is_local = !waiter.local || waiter.lsn <= durable;
-        let is_over = is_local
-            && (waiter.replicas == 0
-                || engine.replication.confirming(waiter.lsn, waiter.of_disks) >= waiter.replicas);
+        let is_refused = waiter.local && is_off;
+        let is_local = !waiter.local || engine.aof.is_durable(waiter.lsn);
+        let is_over = is_refused
+            || is_local
+                && (waiter.replicas == 0
+                    || engine.replication.confirming(waiter.lsn, waiter.of_disks) >= waiter.replicas);
         if is_over {
             let mut reply = Reply::new(waiter.blocked.protocol);
-            match is_lost && waiter.local {
+            match is_refused {
                 true => reply.error(WAITAOF_WITHOUT_LOG),
                 false => blocking::write_confirmations(engine, waiter.lsn, waiter.of_disks, &mut reply),
             }
