@@ -1,8 +1,10 @@
 """Starting as redis-server does: config file, directives on the command line, refusals, log, sockets."""
 
+import os
 import pathlib
 import signal
 import subprocess
+import sys
 
 import pytest
 import redis
@@ -252,6 +254,53 @@ def test_no_shutdown_before_the_log_has_what_it_begins_with(start_server):
         assert connection.call("GET", "key") == b"value"
         connection.send("SHUTDOWN", "NOSAVE", "FORCE")
         assert server.wait_exit() == 0 and "Writing initial AOF. Exit anyway" in server.log_text()
+
+
+def test_ping_and_scripts_tell_that_dumps_fail(start_server):
+    outcomes = []
+    for kind in ("subject", "oracle"):
+        server = start_server(kind, options={"save": "1000000 1000000"})
+        (server.directory / "dump.rdb").mkdir()
+        with server.connect() as connection:
+            connection.call("BGSAVE")
+            failed = lambda: b"rdb_last_bgsave_status:err" in connection.call("INFO", "persistence")
+            eventually(failed, "the save has not failed")
+            commands = [
+                *(["PING"], ["PING", "x"], ["ECHO", "x"], ["SET", "k", "v"], ["GET", "k"], ["MULTI"], ["PING"], ["EXEC"]),
+                *(["EVAL", "return 1", 0], ["EVAL", "#!lua\nreturn 1", 0], ["EVAL", "#!lua flags=no-writes\nreturn 1", 0]),
+                ["EVAL", "return redis.call('PING')", 0],
+            ]
+            outcomes.append([connection(*command).raw for command in commands])
+    assert outcomes[0] == outcomes[1] and outcomes[0][0].startswith(b"-MISCONF")
+
+
+def test_the_kernels_choice_when_memory_runs_out(start_server):
+    server = start_server(options={"oom-score-adj": "yes", "oom-score-adj-values": ["10", "20", "30"]})
+    file = pathlib.Path(f"/proc/{server.process.pid}/oom_score_adj")
+    before = int(pathlib.Path("/proc/self/oom_score_adj").read_text())
+    added = lambda: int(file.read_text()) - before
+    with server.connect() as connection:
+        assert added() == 10
+        connection.call("REPLICAOF", "127.0.0.1", 1)
+        assert added() == 20
+        connection.call("REPLICAOF", "NO", "ONE")
+        connection.call("CONFIG", "SET", "oom-score-adj-values", "15 20 30")
+        assert added() == 15
+        connection.call("CONFIG", "SET", "oom-score-adj", "absolute", "oom-score-adj-values", f"{before + 5} 20 30")
+        assert added() == 5
+        if os.geteuid() != 0 or not can_lower_oom_score():
+            port = connection.call("CONFIG", "GET", "port")
+            reply = connection("CONFIG", "SET", "port", 0, "oom-score-adj-values", "-1000 20 30")
+            assert "Failed to set current oom_score_adj. Check server logs." in reply.text()
+            assert connection.call("CONFIG", "GET", "port") == port and server.connect().call("PING") == b"PONG"
+        connection.call("CONFIG", "SET", "oom-score-adj", "no")
+        assert added() == 0
+
+
+def can_lower_oom_score():
+    """Whether a process may ask for a lower score than it was given."""
+    program = "open('/proc/self/oom_score_adj', 'w').write('-1000')"
+    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def test_a_password_from_the_start(start_server):

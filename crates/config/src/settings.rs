@@ -320,10 +320,12 @@ settings! {
     /// Starts although `cluster-enabled` or `loadmodule` has no effect yet: outside of any cluster, without
     /// modules. Mantissa's own directive.
     ignore_unsupported_directives: bool = "ignore-unsupported-directives", Bool, "no", IMMUTABLE;
-    /// Adjusts how soon the kernel's out-of-memory killer chooses the process.
-    oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", INERT;
-    /// The adjustments for a master, a replica and a background process, each from -2000 to 2000.
-    oom_score_adj_values: [i32; 3] = "oom-score-adj-values", OomScores, "0 200 800", MULTI | INERT;
+    /// Adjusts how soon the kernel's out-of-memory killer chooses the process: `relative`, and `yes`, add the
+    /// value of the present role to what the process had at its start, `absolute` takes that value itself.
+    oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", 0;
+    /// The adjustments for a master, a replica and a background process, each from -2000 to 2000. The kernel
+    /// lets others than root only raise what a process has. Nothing forks here: the third is not used.
+    oom_score_adj_values: [i32; 3] = "oom-score-adj-values", OomScores, "0 200 800", MULTI;
     /// Turns transparent huge pages off for the process, since they are costly with fork. Nothing forks here,
     /// and data lie in huge pages on purpose.
     disable_thp: bool = "disable-thp", Bool, "yes", IMMUTABLE | INERT;

@@ -110,6 +110,9 @@ pub trait Host: Send + Sync {
         given: &[&[u8]],
     ) -> Result<(), SetError>;
 
+    /// The server has become a replica, or is none any more. All shards are locked.
+    fn role_changed(&self, _engine: &Engine) {}
+
     /// The log can not be written, or made durable, and `appendfsync always` has promised that it is. A
     /// server ends here, with `error` in its log. If this returns, writes are refused from now on, and who
     /// waits for the log gets an error.

@@ -46,6 +46,10 @@ impl Host for Network {
         reconfigure::configure(self, engine, old, new, given)
     }
 
+    fn role_changed(&self, engine: &Engine) {
+        self.oom_score.follow_role(engine);
+    }
+
     fn log_failed(&self, error: &str) {
         warning!("{error}. The fsync policy is 'always', so the server can't go on. Exiting...");
         std::process::exit(1);

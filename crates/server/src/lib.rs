@@ -17,6 +17,7 @@ mod http;
 mod inbox;
 mod limits;
 mod network;
+mod oom_score;
 mod outgoing;
 mod reconfigure;
 mod scraping;

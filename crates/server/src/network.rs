@@ -10,6 +10,7 @@ use mantissa_net::{Acceptor, Listener, LocalAddress};
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
+use crate::oom_score::OomScore;
 use crate::scraping::Scraping;
 use crate::service::Service;
 
@@ -47,6 +48,8 @@ pub struct Network {
     listening: [Mutex<Vec<SocketAddr>>; Service::ALL.len()],
     /// Writes scrapes.
     pub scraping: Scraping,
+    /// How soon the kernel chooses this process when memory runs out.
+    pub oom_score: OomScore,
     /// What TLS offers to clients, once it is configured.
     pub acceptor: RwLock<Option<Acceptor>>,
     /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
@@ -79,6 +82,7 @@ impl Network {
             open_count: AtomicUsize::new(0),
             listening: Default::default(),
             scraping: Scraping::default(),
+            oom_score: OomScore::default(),
             acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
             driver_name: OnceLock::new(),

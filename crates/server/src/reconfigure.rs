@@ -26,7 +26,15 @@ pub fn configure(
     {
         configure_tls(network, new, &String::from_utf8_lossy(name).to_ascii_lowercase())?;
     }
-    apply(network, engine, old, new)
+    apply(network, engine, old, new).inspect_err(|_| {
+        // What was changed before the directive that failed.
+        if let Err(error) = apply(network, engine, new, &mut old.clone()) {
+            warning!(
+                "The configuration could not be restored: {}",
+                String::from_utf8_lossy(&error.to_reply())
+            );
+        }
+    })
 }
 
 /// Puts into effect what is more than a value that is read from time to time.
@@ -56,6 +64,9 @@ fn apply(network: &Network, engine: &Engine, old: &Config, new: &mut Config) -> 
             "maxclients" => allow_clients(new)?,
             "dir" => std::env::set_current_dir(&new.dir)
                 .map_err(|error| SetError::failed("dir", error.to_string()))?,
+            name @ ("oom-score-adj" | "oom-score-adj-values") => {
+                network.oom_score.configure(engine, new, name)?;
+            }
             "loglevel" => log::set_level(new.loglevel),
             "crash-log-enabled" | "watchdog-period" | "hz" => crash::configure(engine, new),
             _ => {}

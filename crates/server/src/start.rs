@@ -126,6 +126,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     let network = Network::new(worker_count, config.worker_packing, stop_sender);
     let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
+    network.oom_score.follow_role(&engine);
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     mantissa_engine::tier::start(&engine)?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);

@@ -53,6 +53,22 @@ pub fn raise_nofile_limit(wanted: u64) -> io::Result<(u64, u64)> {
     Ok((limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX)))
 }
 
+/// The file in which the kernel keeps how much sooner or later its out-of-memory killer chooses this process.
+const OOM_SCORE_FILE: &str = "/proc/self/oom_score_adj";
+
+/// How much sooner, or if negative later, the kernel's out-of-memory killer chooses this process, from -1000
+/// to 1000.
+pub fn oom_score_adj() -> io::Result<i32> {
+    let text = std::fs::read_to_string(OOM_SCORE_FILE)?;
+    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Sets what [`oom_score_adj`] tells. Without the right to, it can not be set below what was given to the
+/// process.
+pub fn set_oom_score_adj(value: i32) -> io::Result<()> {
+    std::fs::write(OOM_SCORE_FILE, value.to_string())
+}
+
 /// Processor time in user mode and in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {

@@ -71,6 +71,7 @@ pub fn become_replica(engine: &Engine, all: &LockedShards<'_>, address: Address)
     // For replicas of this one, and for the time after its promotion.
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
+    engine.host().role_changed(engine);
     blocking::release_all_for_role_change(engine);
     *replication.primary.lock() = Some(address);
     // What a former one sends is no longer applied.
@@ -117,6 +118,7 @@ fn forget_primary(engine: &Engine) {
     drop(primary);
     engine.set_replica(false);
     log::set_role(Role::Master);
+    engine.host().role_changed(engine);
 }
 
 fn leave(engine: &Engine) {

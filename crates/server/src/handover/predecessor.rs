@@ -161,12 +161,14 @@ impl<'a> Predecessor<'a> {
             // The watchdog that awaits this process awaits the successor then.
             command.env_remove("WATCHDOG_PID");
         }
-        let child = command
+        command
             .arg0(std::env::args_os().next().unwrap_or_else(|| binary.clone().into_os_string()))
             .args(std::env::args_os().skip(1))
             .args(request.options.iter().map(|option| OsString::from_vec(option.clone())))
-            .env(ENVIRONMENT, numbers)
-            .spawn()
+            .env(ENVIRONMENT, numbers);
+        let child = network
+            .oom_score
+            .without(engine, || command.spawn())
             .map_err(|error| failed(&format!("{} can not be started", binary.display()), error))?;
         drop((theirs, their_stream));
         notice!("Upgrade: process {} of {} begins to take over", child.id(), binary.display());
