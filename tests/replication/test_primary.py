@@ -1,6 +1,7 @@
 """What a primary does for replicas, seen by a replica that speaks the protocol by hand."""
 
 import socket
+import time
 
 import pytest
 
@@ -145,3 +146,37 @@ def test_writes_wait_for_good_replicas(primary):
         replica.dump()
         eventually(lambda: connection("SET", "a", 1).text() == "OK", "the replica does not count")
         assert field(primary, "min_slaves_good_slaves") == "1"
+        connection.call("CONFIG", "SET", "min-replicas-max-lag", 1)
+        eventually(lambda: connection("SET", "a", 1).text().startswith("NOREPLICAS"), "the replica counts")
+        connection.call("CONFIG", "SET", "min-replicas-max-lag", 3600)
+        assert connection("SET", "a", 1).text() == "OK", "counted at once"
+
+
+def test_scripts_that_declare_themselves_are_writes(primary):
+    with primary.connect() as connection:
+        connection.call("CONFIG", "SET", "min-replicas-to-write", 1)
+        for script, is_refused in [("", False), ("#!lua\n", True), ("#!lua flags=no-writes\n", False)]:
+            reply = connection("EVAL", f"{script}return 1", 0)
+            assert reply.text().startswith("NOREPLICAS") == is_refused, script
+
+
+def test_the_first_ping_comes_after_a_period(primary):
+    replica = Hand(primary, "capa", "eof")
+    replica.send("SYNC")
+    replica.dump()
+    with primary.connect() as connection:
+        eventually(lambda: b"state=online" in connection.call("INFO", "replication"), "never online")
+        time.sleep(1.5)
+        assert field(primary, "master_repl_offset") == "0"
+
+
+def test_debug_replicate_sends_what_it_is_given(primary):
+    replica = Hand(primary, "capa", "eof")
+    replica.send("SYNC")
+    replica.dump()
+    replica.send("REPLCONF", "ACK", 0)
+    with primary.connect() as connection:
+        assert connection("DEBUG", "REPLICATE", "fake", "x").text() == "OK"
+        assert replica.command() == [b"fake", b"x"]
+        connection.call("CONFIG", "SET", "appendonly", "yes")
+        assert connection("DEBUG", "REPLICATE", "fake").is_error

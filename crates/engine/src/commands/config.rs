@@ -8,6 +8,7 @@ use mantissa_protocol::{Args, Reply};
 
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
+use crate::replication::primary;
 use crate::{aof, notice, warning};
 use mantissa_config::{Config, SENSITIVE, SetError, directive};
 use mantissa_sys::clock::unix_ms;
@@ -58,6 +59,7 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     let requirepass = (config.requirepass != active.config.requirepass).then(|| config.requirepass.clone());
     engine.aof.configure(&config);
     engine.set_config(config);
+    primary::count_good(engine, &engine.active_config().config);
     if let Some(requirepass) = requirepass {
         engine.acl.set_requirepass(&requirepass);
     }

@@ -17,6 +17,7 @@ use mantissa_store::Entry;
 
 use crate::invocation::{EngineSpec, Invocation};
 use crate::reload::{self, Options};
+use crate::replication::primary;
 use crate::state::replication::History;
 use crate::{notice, warning};
 
@@ -85,12 +86,8 @@ fn reply_buffer(args: Args<'_>) -> Outcome {
 /// Whether a subcommand sets up a mechanism that works otherwise here or does not exist: accepted, so that
 /// test tools go on.
 fn accepts(name: &[u8], words: usize) -> bool {
-    const ACCEPTED: [(&[u8], std::ops::RangeInclusive<usize>); 4] = [
-        (b"dict-resizing", 3..=3),
-        (b"keysizes-hist-assert", 3..=3),
-        (b"mark-internal-client", 2..=2),
-        (b"replicate", 3..=usize::MAX),
-    ];
+    const ACCEPTED: [(&[u8], std::ops::RangeInclusive<usize>); 3] =
+        [(b"dict-resizing", 3..=3), (b"keysizes-hist-assert", 3..=3), (b"mark-internal-client", 2..=2)];
     ACCEPTED.iter().any(|(accepted, allowed)| *accepted == name && allowed.contains(&words))
 }
 
@@ -125,6 +122,7 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, name: &[u8], args: Args<'_>) -> 
         (b"set-skip-checksum-validation", 3) => payload::skip_checksums(is_on()),
         (b"quicklist-packed-threshold", 3) => tables::packed_threshold(args)?,
         (b"replybuffer", 4) => reply_buffer(args)?,
+        (b"replicate", 3..) => replicate(invocation, args)?,
         (b"script", 3) => tables::script(invocation, args)?,
         (b"leak", 3) => drop(Box::leak(Box::<[u8]>::from(args.at(2)))),
         (b"log", 3) => warning!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2))),
@@ -191,6 +189,37 @@ fn with_entry<R>(
         entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
         Ok(look(entry, now_ms))
     })
+}
+
+/// Runs `look` on the entry of the key in argument 2, even if it has expired.
+fn with_any_entry<R>(
+    invocation: &mut Invocation<'_, '_, '_>,
+    args: Args<'_>,
+    look: impl FnOnce(&Entry, i64) -> R,
+) -> Outcome<R> {
+    let (keyspace, database) = (&invocation.engine().keyspace, invocation.session.database);
+    let hash = keyspace.hash(args.at(2));
+    let index = keyspace.shard_of(hash);
+    invocation.with_access(keyspace.all_shards(), |access| {
+        let now_ms = access.now_ms();
+        let shard = access.locked_mut().shard_mut(index);
+        let entry = shard.and_then(|shard| shard.databases.get(database)?.get(hash, args.at(2)));
+        let entry = entry.ok_or(Error::NO_SUCH_KEY)?;
+        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        Ok(look(entry, now_ms))
+    })
+}
+
+/// DEBUG REPLICATE: sends its arguments to replicas as a command, whatever they are.
+fn replicate(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) -> Outcome {
+    if invocation.context.active.config.appendonly {
+        return Err(Error::fixed("ERR not with an append-only file, which has what replicas are sent"));
+    }
+    let words: Vec<&[u8]> = args.from(2).into_iter().collect();
+    match primary::append_neutral(&mut invocation.context.outbox, &words) {
+        true => Ok(()),
+        false => Err(Error::fixed("ERR nothing can be sent to replicas at this moment")),
+    }
 }
 
 fn sleep(args: Args<'_>) {

@@ -45,6 +45,7 @@ pub fn start_if_due(engine: &Engine, now_ms: i64) {
     if serving.is_dumping.swap(true, Ordering::AcqRel) {
         return;
     }
+    serving.dumping_since_s.store(now_ms / 1000, Ordering::Relaxed);
     let body = |engine: &Engine| {
         run(engine);
         engine.replication.serving.is_dumping.store(false, Ordering::Release);

@@ -257,6 +257,8 @@ pub fn tick(context: &mut Context) {
     backlog::trim_former(engine, config.repl_backlog_size);
     let replicas = engine.replication.replicas.lock().clone();
     if replicas.is_empty() {
+        // The first replica gets its first PING after a whole period.
+        serving.pinged_ms.store(now_ms, Ordering::Relaxed);
         return;
     }
     let ping_ms = i64::from(config.repl_ping_replica_period) * 1000;
@@ -296,7 +298,7 @@ pub fn tick(context: &mut Context) {
 /// Appends a command that means the same whatever database is selected. False if it can not be now. A shard
 /// is held meanwhile: so nothing comes between the cut of a dump, or a change of role, and the offset that is
 /// told for it. This thread may hold shards already, for a slow script.
-fn append_neutral(outbox: &mut Outbox<'_>, words: &[&[u8]]) -> bool {
+pub fn append_neutral(outbox: &mut Outbox<'_>, words: &[&[u8]]) -> bool {
     let engine = outbox.engine();
     let Ok(_held) = engine.keyspace.try_lock(ShardSet::one(0)) else { return false };
     if engine.replication.is_replica() {

@@ -16,6 +16,8 @@ pub struct Serving {
     pub looked_ms: AtomicI64,
     /// A dump for replicas is under way.
     pub is_dumping: AtomicBool,
+    /// When the last one began, Unix time in seconds.
+    pub dumping_since_s: AtomicI64,
     /// Changed with each dump, for the names of its files.
     pub dump_count: AtomicU64,
     /// When a shutdown goes on that waits for replicas, Unix time in ms; 0 if none does.
@@ -42,6 +44,7 @@ impl Serving {
             pinged_ms: AtomicI64::new(0),
             looked_ms: AtomicI64::new(0),
             is_dumping: AtomicBool::new(false),
+            dumping_since_s: AtomicI64::new(0),
             dump_count: AtomicU64::new(0),
             ends_ms: AtomicI64::new(0),
             is_end_aborted: AtomicBool::new(false),

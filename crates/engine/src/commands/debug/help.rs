@@ -17,7 +17,7 @@ pub(super) const LINES: &[(&str, &str)] = &[
     ("HTSTATS-KEY <key> [full]", "The size of the table of a key's value."),
     ("KEYSIZES-HIST-ASSERT <0|1>", "Accepted for test tools."),
     ("LOADAOF", "Loads the append-only file in the place of the data."),
-    ("REPLICATE <string>", "Accepted for test tools."),
+    ("REPLICATE <string>", "Send the arguments to replicas, as a command."),
     ("MALLCTL <key> [<val>]", "A number of the allocator: none is shown."),
     ("MALLCTL-STR <key> [<val>]", "A text of the allocator: none is shown."),
     ("OBJECT <key>", "How the value of a key is stored."),

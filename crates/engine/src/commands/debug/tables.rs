@@ -9,7 +9,7 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Database, Entry, ValueRef};
 
-use super::with_entry;
+use super::{with_any_entry, with_entry};
 use crate::client_memory;
 use crate::invocation::Invocation;
 use crate::session::flag;
@@ -21,7 +21,7 @@ const PAYLOAD_FRAME_BYTES: usize = 11;
 pub(super) fn object(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let limits = &invocation.context.active.config;
     let (node_size, depth) = (limits.list_max_listpack_size, limits.list_compress_depth);
-    let text = with_entry(invocation, args, |entry, now_ms| {
+    let text = with_any_entry(invocation, args, |entry, now_ms| {
         let payload = dump_value(entry.value(), &WriteOptions::default());
         let mut text = format!(
             "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
@@ -67,7 +67,7 @@ pub(super) fn structure(
 /// DEBUG SDSLEN: the lengths of a key and of its string. Neither has spare capacity here; the sizes are those
 /// of what is allocated for both.
 pub(super) fn sdslen(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let text = with_entry(invocation, args, |entry, _| {
+    let text = with_any_entry(invocation, args, |entry, _| {
         let value = entry.as_string().filter(|_| entry.string_encoding() != Some("int"))?;
         let mut digits = [0; 20];
         Some(format!(

@@ -95,8 +95,13 @@ pub(super) fn clients(lines: &mut Lines, source: &Source) {
 
 pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     let persistence = &source.engine.persistence;
-    let saving = persistence.saving.load(Ordering::Relaxed);
-    let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
+    let serving = &source.engine.replication.serving;
+    let began_s = match persistence.saving.load(Ordering::Relaxed) {
+        true => Some(&persistence.saving_since_s),
+        // For replicas, as Redis counts it.
+        false => serving.is_dumping.load(Ordering::Relaxed).then_some(&serving.dumping_since_s),
+    };
+    let since_s = began_s.map(|began_s| unix_ms() / 1000 - began_s.load(Ordering::Relaxed));
     let failed = persistence.last_save_failed.load(Ordering::Relaxed);
     let is_loading = persistence.loading.load(Ordering::Acquire);
     let is_loading_aside = persistence.loading_aside.load(Ordering::Acquire);
@@ -111,11 +116,11 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     lines.add("current_save_keys_processed", processed);
     lines.add("current_save_keys_total", total);
     lines.add("rdb_changes_since_last_save", persistence.dirty.get());
-    lines.add("rdb_bgsave_in_progress", u8::from(saving));
+    lines.add("rdb_bgsave_in_progress", u8::from(since_s.is_some()));
     lines.add("rdb_last_save_time", persistence.last_save_s.load(Ordering::Relaxed));
     lines.add("rdb_last_bgsave_status", if failed { "err" } else { "ok" });
     lines.add("rdb_last_bgsave_time_sec", persistence.last_duration_s.load(Ordering::Relaxed));
-    lines.add("rdb_current_bgsave_time_sec", if saving { since_s } else { -1 });
+    lines.add("rdb_current_bgsave_time_sec", since_s.unwrap_or(-1));
     lines.add("rdb_saves", persistence.save_count.load(Ordering::Relaxed));
     lines.add("rdb_last_cow_size", persistence.last_copied_bytes.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
