@@ -174,8 +174,9 @@ def test_debug_replicate_sends_what_it_is_given(primary):
     replica = Hand(primary, "capa", "eof")
     replica.send("SYNC")
     replica.dump()
-    replica.send("REPLCONF", "ACK", 0)
     with primary.connect() as connection:
+        eventually(lambda: b"state=online" in connection.call("INFO", "replication"), "never online")
+        replica.send("REPLCONF", "ACK", 0)
         assert connection("DEBUG", "REPLICATE", "fake", "x").text() == "OK"
         assert replica.command() == [b"fake", b"x"]
         connection.call("CONFIG", "SET", "appendonly", "yes")
