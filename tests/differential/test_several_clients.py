@@ -51,6 +51,10 @@ SCENARIOS = {
     "swapped when it had expired": """
         a ~BLPOP l 0; b SELECT 1; b RPUSH l 1; b PEXPIRE l 10; b sleep 0.02; b SWAPDB 0 1; b SELECT 0; b RPUSH l 2
         a <""",
+    "what expires while writes are paused": """
+        a CONFIG RESETSTAT; a MULTI; a SET k v PX 5; a CLIENT PAUSE 100000 WRITE; a EXEC; a sleep 0.02; a GET k
+        a DBSIZE; a RANDOMKEY; a DEBUG SET-ACTIVE-EXPIRE 1; a sleep 0.3; a DBSIZE; a DEBUG SET-ACTIVE-EXPIRE 0
+        a CLIENT UNPAUSE; a GET k; a DBSIZE; a RANDOMKEY""",
     "expired keys count": """
         a SET k v PX 1; a SET j v; a sleep 0.01; a DBSIZE; a KEYS *; a DBSIZE; a MULTI; a DBSIZE; a EXEC; a GET k
         a DBSIZE""",

@@ -185,6 +185,8 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
             return Ok(());
         }
     }
+    // Where expired keys are kept, one of them is shown rather than nothing, as in Redis.
+    let kept = expired.first().filter(|_| access.keyspace().keeps_expired()).map(|(_, key)| key.clone());
     access.note_expired(expired);
     for index in 0..access.shard_count() {
         let is_found = access.visit_shard(index, |shard| {
@@ -195,7 +197,10 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
             return Ok(());
         }
     }
-    reply.null();
+    match kept {
+        Some(key) => reply.bulk(&key),
+        None => reply.null(),
+    }
     Ok(())
 }
 

@@ -92,6 +92,7 @@ impl<'e> Background<'e> {
         if now >= self.next_round && !is_paused {
             let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
+            engine.heed_pause(context.now_ms);
             let is_expiring =
                 engine.active_expire.load(Ordering::Relaxed) && !engine.replication.is_replica();
             if is_expiring && !engine.pauses(context.now_ms, true) {

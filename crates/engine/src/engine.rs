@@ -526,6 +526,12 @@ impl Engine {
         }
     }
 
+    /// Has expired keys be kept where they are as long as writes are paused. To be called after a change of
+    /// that, and from time to time.
+    pub fn heed_pause(&self, now_ms: i64) {
+        self.keyspace.pause_expiry(self.pauses(now_ms, true));
+    }
+
     /// Whether CLIENT PAUSE postpones a command at this time. `may_write`: the command may write.
     pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
         let until = self.pause.until_ms.load(Ordering::Relaxed);

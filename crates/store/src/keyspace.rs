@@ -49,6 +49,7 @@ pub struct Keyspace {
     is_logged: AtomicBool,
     /// Whether what has expired is hidden and not removed. It changes only while all shards are locked.
     keeps_expired: AtomicBool,
+    pauses_expiry: AtomicBool,
 }
 
 impl Keyspace {
@@ -71,6 +72,7 @@ impl Keyspace {
             extending: Mutex::new(()),
             is_logged: AtomicBool::new(false),
             keeps_expired: AtomicBool::new(false),
+            pauses_expiry: AtomicBool::new(false),
         }
     }
 
@@ -117,11 +119,16 @@ impl Keyspace {
         self.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
-    /// Whether what has expired is hidden and not removed: another server says when it goes. Does not change
-    /// while the caller holds a lock.
+    /// Whether what has expired is hidden and not removed: another server says when it goes, or writes are
+    /// paused. The first does not change while the caller holds a lock.
     #[inline]
     pub fn keeps_expired(&self) -> bool {
-        self.keeps_expired.load(Ordering::Relaxed)
+        self.keeps_expired.load(Ordering::Relaxed) || self.pauses_expiry.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether writes are paused. Nothing that has expired is removed until that ends.
+    pub fn pause_expiry(&self, is_paused: bool) {
+        self.pauses_expiry.store(is_paused, Ordering::Relaxed);
     }
 
     /// Sets whether what has expired is kept from now on. All shards must be locked, unless nobody uses them

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mantissa_sys::clock::unix_ms;
+
 use super::{primary, role};
 use crate::engine::Engine;
 use crate::host::Message;
@@ -37,6 +39,7 @@ pub fn begin(engine: &Engine, plan: Plan) -> bool {
     *present = Some(plan);
     failover.set_state(FailoverState::WaitsForSync);
     engine.pause.hold_writes(true);
+    engine.heed_pause(unix_ms());
     true
 }
 
@@ -46,6 +49,7 @@ pub fn end(engine: &Engine) {
     *failover.plan.lock() = None;
     failover.set_state(FailoverState::None);
     engine.pause.hold_writes(false);
+    engine.heed_pause(unix_ms());
     engine.send_all(|| Message::Resume);
 }
 

@@ -98,6 +98,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
     serving.ends_ms.store(clock::unix_ms() + i64::from(timeout_s) * 1000, Ordering::Relaxed);
     notice!("Waiting for replicas before shutting down.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
+    engine.heed_pause(clock::unix_ms());
     let mut context = Context::new(engine, engine.worker_count());
     let deadline = clock::now() + Duration::from_secs(u64::from(timeout_s));
     // What runs at this moment ends in it.

@@ -135,6 +135,7 @@ pub(super) fn pause(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, rep
     let lasts = before_ms > now_ms;
     pause.all.store(pauses_all || (lasts && pause.all.load(Ordering::Relaxed)), Ordering::Relaxed);
     pause.until_ms.store(if lasts { until_ms.max(before_ms) } else { until_ms }, Ordering::Relaxed);
+    invocation.engine().heed_pause(now_ms);
     reply.ok();
     Ok(())
 }
@@ -146,6 +147,7 @@ pub(super) fn unpause(
 ) -> Outcome {
     let engine = invocation.engine();
     engine.pause.end();
+    engine.heed_pause(invocation.context.now_ms);
     engine.send_all(|| Message::Resume);
     reply.ok();
     Ok(())
