@@ -100,6 +100,25 @@ def states_of_a_sync(stage):
         stage.replica.promote()
 
 
+@scenario()
+def a_paused_replica(stage):
+    """What comes from the primary is read and not applied as long as CLIENT PAUSE lasts."""
+    stage.link()
+    stage.primary.call("SET", "k", "v")
+    stage.sync()
+    stage.replica.call("CLIENT", "PAUSE", "100000", "WRITE")
+    stage.primary.call("SET", "k", "w")
+    offset = lambda node, name: node.info()[name]
+    is_read = lambda: offset(stage.replica, "slave_read_repl_offset") == offset(stage.primary, "master_repl_offset")
+    until(is_read, "it is not read")
+    figures = stage.replica.info()
+    stage.note("applied", figures["slave_repl_offset"] == figures["slave_read_repl_offset"])
+    stage.r("GET k")
+    stage.replica.call("CLIENT", "UNPAUSE")
+    stage.sync()
+    stage.r("GET k")
+
+
 @scenario(primary={"rdbcompression": "no", "repl_diskless_sync_delay": 60})
 def states_of_a_dump(stage):
     """INFO of a primary while a replica waits for a dump, and while it reads nothing of one."""

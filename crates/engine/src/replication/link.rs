@@ -34,6 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const ACK_EVERY_MS: i64 = 1000;
 /// Bytes that are read from the stream at a time.
 const READ_BYTES: usize = 256 << 10;
+/// Bytes of the stream that are read while CLIENT PAUSE keeps them from being applied.
+const PAUSED_BYTES_MAX: usize = 16 << 20;
 
 /// Starts the link with this number.
 pub fn start(engine: &Engine, epoch: u64) -> io::Result<()> {
@@ -194,7 +196,9 @@ impl<'e> Link<'e> {
             let output = std::mem::take(&mut handshake.output);
             let received = wire.send(&output).and_then(|()| wire.try_read(&mut buffer));
             let count = received.map_err(|error| {
-                if self.goes_on() {
+                if self.goes_on() && error.kind() == io::ErrorKind::TimedOut {
+                    warning!("Timeout connecting to the MASTER...");
+                } else if self.goes_on() {
                     let reason = mantissa_config::reason(&error);
                     warning!("Master did not respond to command during SYNC handshake: {reason}");
                 }
@@ -321,7 +325,9 @@ impl<'e> Link<'e> {
             if simulation::has_fault(Fault::EarlyAck) && !wire.is_blocked() {
                 let _lost_later = wire.send(&acknowledgement(engine, input.filled as u64));
             }
-            let applied = match applier.apply(&input.bytes[..input.filled]) {
+            let now_ms = unix_ms();
+            let is_paused = engine.pauses(now_ms, true);
+            let applied = match applier.apply(if is_paused { &[] } else { &input.bytes[..input.filled] }) {
                 Ok(applied) => applied,
                 Err(reason) => {
                     self.starts_over = true;
@@ -329,7 +335,8 @@ impl<'e> Link<'e> {
                 }
             };
             input.take(applied.used);
-            let now_ms = unix_ms();
+            let unapplied = if is_paused { input.filled } else { 0 };
+            engine.replication.link.unapplied_bytes.store(unapplied as u64, Ordering::Relaxed);
             if (applied.ack || now_ms - acked_ms >= ACK_EVERY_MS) && !wire.is_blocked() {
                 acked_ms = now_ms;
                 if let Err(error) = wire.send(&acknowledgement(engine, 0)) {
@@ -345,11 +352,17 @@ impl<'e> Link<'e> {
                 self.starts_over = true;
                 break format!("a command is longer than client-query-buffer-limit, {limit} bytes");
             }
-            if let Err(error) = input.fill(&mut wire, applied.used == 0) {
+            if is_paused && input.filled >= PAUSED_BYTES_MAX.min(limit as usize / 2) && self.goes_on() {
+                wire.forgive_silence();
+                simulation::sleep(LOOK_EVERY);
+                continue;
+            }
+            if let Err(error) = input.fill(&mut wire, applied.used == 0 && !is_paused) {
                 break mantissa_config::reason(&error);
             }
         };
         engine.replication.link.note_ahead(0);
+        engine.replication.link.unapplied_bytes.store(0, Ordering::Relaxed);
         if self.goes_on() {
             log::write(LogLevel::Notice, format_args!("Connection with master lost. ({lost})"));
             notice!("Caching the disconnected master state.");

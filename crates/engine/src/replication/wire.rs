@@ -101,6 +101,11 @@ impl<'e> Wire<'e> {
         Ok(Some(count))
     }
 
+    /// Nothing is read from the connection for now: that the primary is not heard is not its fault.
+    pub fn forgive_silence(&mut self) {
+        self.heard_ms = unix_ms();
+    }
+
     /// Notes how many bytes of the stream have been read before the dump was loaded, and wait.
     pub fn note_ahead(&self, bytes: u64) {
         self.engine.replication.link.note_ahead(bytes);

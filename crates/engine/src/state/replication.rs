@@ -261,6 +261,8 @@ pub struct Link {
     pub ahead_bytes: AtomicU64,
     /// The highest value of `ahead_bytes`.
     pub ahead_bytes_peak: AtomicU64,
+    /// Bytes of the stream that wait for the end of CLIENT PAUSE.
+    pub unapplied_bytes: AtomicU64,
     /// When some of the dump was last received, Unix time in s.
     pub dump_heard_s: AtomicI64,
     /// Bytes read from the primary since the start.

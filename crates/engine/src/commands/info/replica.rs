@@ -22,7 +22,7 @@ pub(super) fn replica(lines: &mut Lines, source: &Source) {
     lines.add("master_link_status", if link.is_up() { "up" } else { "down" });
     lines.add("master_last_io_seconds_ago", if link.is_up() { heard_s } else { -1 });
     lines.add("master_sync_in_progress", u8::from(state == LinkState::Transfer));
-    lines.add("slave_read_repl_offset", offset);
+    lines.add("slave_read_repl_offset", offset + link.unapplied_bytes.load(Ordering::Relaxed));
     lines.add("slave_repl_offset", offset);
     lines.add("replica_full_sync_buffer_size", link.ahead_bytes.load(Ordering::Relaxed));
     lines.add("replica_full_sync_buffer_peak", link.ahead_bytes_peak.load(Ordering::Relaxed));
