@@ -67,6 +67,20 @@ def test_a_backlog_too_small_makes_a_full_sync(pair, make_proxy):
     expect_same_data(primary, replica)
 
 
+def test_a_command_longer_than_what_may_wait_makes_a_full_sync(pair, make_proxy):
+    primary, replica = pair
+    primary.config(repl_backlog_size=16384, client_output_buffer_limit="replica 32768 32768 60")
+    proxy = make_proxy(primary)
+    link(replica, primary, proxy.port)
+    full, partial = syncs(primary)
+    lose_link(proxy, replica)
+    primary.call("SET", "long", "x" * (256 << 10))
+    proxy.refuse(False)
+    wait_in_sync(primary, replica)
+    assert syncs(primary) == (full + 1, partial)
+    expect_same_data(primary, replica)
+
+
 def test_cuts_at_random_bytes_of_the_stream(pair, make_proxy):
     primary, replica = pair
     primary.config(repl_backlog_size=1 << 28)

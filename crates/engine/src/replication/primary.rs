@@ -162,10 +162,18 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
         }
         return false;
     };
+    let bytes = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + reader.behind();
+    if bytes >= log_bytes_max(config) {
+        // It would be closed for what waits for it, again and again.
+        notice!(
+            "Unable to partial resync with replica {name}: the {bytes} bytes of backlog from offset {offset} \
+             on are more than client-output-buffer-limit replica allows."
+        );
+        return false;
+    }
     notice!(
-        "Partial resynchronization request from {name} accepted. Sending {} bytes of backlog starting from \
-         offset {offset}.",
-        pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + reader.behind()
+        "Partial resynchronization request from {name} accepted. Sending {bytes} bytes of backlog starting \
+         from offset {offset}."
     );
     let answer = match replica.takes_other_history.load(Ordering::Relaxed) {
         true => format!("+CONTINUE {}\r\n", history.id),
