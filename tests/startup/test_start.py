@@ -153,6 +153,15 @@ def test_a_taken_port_stops_the_start(start_server):
     assert str(first.port) in second.log_text()
 
 
+def test_a_relative_log_file_lies_in_the_folder_of_the_data(start_server, tmp_path):
+    server = start_server(options={"dir": str(tmp_path), "logfile": "own.log"})
+    assert "Ready to accept connections" in (tmp_path / "own.log").read_text()
+    assert not (server.directory / "own.log").exists()
+    (tmp_path / "own.log").rename(tmp_path / "old.log")
+    server.process.send_signal(signal.SIGTERM)
+    assert server.wait_exit() == 0 and "SIGTERM" in (tmp_path / "own.log").read_text()
+
+
 def test_config_rewrite_keeps_comments_and_changes(start_server):
     server = start_server(config_lines=["# a comment that stays", "timeout 11", "hz 10"])
     with server.connect() as connection:

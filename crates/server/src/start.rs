@@ -78,7 +78,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         }
     };
     log::set_level(config.loglevel);
-    log::set_file(&config.logfile);
+    log::set_file(&log_path(&config));
     for warning in &warnings {
         warning!("{warning}");
     }
@@ -88,6 +88,15 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
             warning!("{reason}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The file of the log as it is found from the folder that the server is started in: it lies in `dir`, where
+/// the server works later.
+fn log_path(config: &Config) -> String {
+    match &config.logfile[..] {
+        "" => String::new(),
+        name => Path::new(&config.dir).join(name).to_string_lossy().into_owned(),
     }
 }
 
@@ -487,6 +496,10 @@ fn wait_for_end(
                 supervision.reload(|| log::set_file(&engine.active_config().config.logfile));
             }
             Ok(Some(signal)) => {
+                if let Ok(code) = stop.try_recv() {
+                    // SHUTDOWN has ended everything already.
+                    return code;
+                }
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
                 supervision.stopping();
                 engine.scripting.kill_slow();
