@@ -109,6 +109,9 @@ def test_a_dump_the_stream_and_the_rest_after_a_cut(primary, capabilities):
     assert again.line() == b"+CONTINUE " + history
     assert again.command()[1] == b"GETACK" and again.command() == [b"SET", b"d", b"3"]
     assert [field(primary, f"sync_{kind}", "stats") for kind in ("full", "partial_ok")] == ["1", "1"]
+    with primary.connect() as connection:
+        connection.call("CONFIG", "RESETSTAT")
+        assert b"sync_full:0\r\nsync_partial_ok:0\r\nsync_partial_err:0" in connection.call("INFO", "stats")
 
 
 def test_a_request_with_a_reply_ends_a_replica(primary):

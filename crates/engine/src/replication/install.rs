@@ -217,11 +217,12 @@ impl Work<'_> {
         let summary = if simulation::is_active() {
             load()
         } else {
-            let is_done = AtomicBool::new(false);
+            let (is_done, waiting) = (AtomicBool::new(false), std::thread::current());
             std::thread::scope(|scope| {
                 let loader = scope.spawn(|| {
                     let loaded = load();
                     is_done.store(true, Ordering::Release);
+                    waiting.unpark();
                     loaded
                 });
                 while !is_done.load(Ordering::Acquire) && !loader.is_finished() {
