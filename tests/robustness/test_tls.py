@@ -486,3 +486,11 @@ def test_a_bad_configuration_stops_the_start(certificates, changes, reason):
         assert server.wait_exit() == 1 and reason in server.log_text()
     finally:
         server.stop()
+
+
+def test_who_speaks_no_tls_gets_no_bytes(server):
+    for first in (b"*1\r\n$4\r\nPING\r\n", b"PING\r\n", b"GET / HTTP/1.1\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", server.options["tls-port"]), timeout=10) as plain:
+            plain.sendall(first)
+            with contextlib.suppress(ConnectionResetError):
+                assert plain.recv(100) == b""

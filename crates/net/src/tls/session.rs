@@ -11,6 +11,8 @@ use crate::slots::Conn;
 
 /// Maximum bytes encrypted at a time, so that no second copy of a large reply is made.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// The first byte of a TLS record with a handshake message (RFC 8446, section 5.1).
+const HANDSHAKE_RECORD: u8 = 22;
 /// A buffer for decrypted bytes is kept up to this size. What one iteration receives fits.
 const SCRATCH_BYTES_MAX: usize = 256 * 1024;
 
@@ -47,6 +49,9 @@ pub(crate) struct Session {
     ended: bool,
     /// The owner has closed it: nothing more is reported.
     closing: bool,
+    /// Whether what the peer sent first is no TLS; none before that. It is sent no alert, which it would take
+    /// for a reply.
+    is_plain: Option<bool>,
     failure: Option<rustls::Error>,
 }
 
@@ -62,12 +67,16 @@ impl Session {
             aside: Vec::new(),
             ended: false,
             closing: false,
+            is_plain: None,
             failure: None,
         })
     }
 
     /// Takes in records and appends the bytes in them.
     pub(crate) fn decrypt(&mut self, mut records: &[u8], bytes: &mut Vec<u8>) -> Progress {
+        if let (Some(first), None) = (records.first(), self.is_plain) {
+            self.is_plain = Some(*first != HANDSHAKE_RECORD);
+        }
         while !records.is_empty() && !self.ended {
             // Reading from memory does not fail. Nothing is read after close_notify.
             if !matches!(self.tls.read_tls(&mut records), Ok(1..)) {
@@ -112,12 +121,12 @@ impl Session {
     }
 
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.tls.wants_write()
+        self.is_plain != Some(true) && self.tls.wants_write()
     }
 
     /// Appends the records that are to be sent.
     pub(crate) fn take_records(&mut self, records: &mut Vec<u8>) {
-        while self.tls.wants_write() && self.tls.write_tls(records).is_ok() {}
+        while self.wants_to_send() && self.tls.write_tls(records).is_ok() {}
     }
 
     /// Sends close_notify, and drops further received bytes.
