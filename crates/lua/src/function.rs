@@ -44,7 +44,7 @@ unsafe extern "C-unwind" fn enter(state: *mut ffi::lua_State) -> c_int {
     // SAFETY: the second value of the closure points to this, as long as there is the closure.
     let held = unsafe { &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(2)).cast::<Held>() };
     // SAFETY: Lua calls this on the thread of the machine, and the stack ends before this function does.
-    let mut stack = unsafe { Stack::new(state, held.limit) };
+    let mut stack = unsafe { Stack::of_call(state, held.limit) };
     let outcome = catch_unwind(AssertUnwindSafe(|| (held.body)(&mut stack))).unwrap_or_else(|panic| {
         drop(panic);
         Err(stack.push_text(PANICKED.as_bytes()).err().unwrap_or(Fault::Raised))

@@ -98,6 +98,8 @@ pub struct Stack<'s> {
     /// Bytes of memory that the machine may use.
     limit: usize,
     floor: c_int,
+    /// The slot up to which Lua has made room before it called the function.
+    granted: c_int,
     /// Slots that are known to be free.
     free: c_int,
     /// Bytes that operations may need before the memory in use is looked at.
@@ -115,7 +117,19 @@ impl<'s> Stack<'s> {
     pub(crate) unsafe fn new(state: *mut ffi::lua_State, limit: usize) -> Stack<'s> {
         // SAFETY: the caller's promise.
         let floor = unsafe { ffi::lua_gettop(state) };
-        Stack { state, limit, floor, free: 0, unchecked: 0, lifetime: PhantomData }
+        Stack { state, limit, floor, granted: 0, free: 0, unchecked: 0, lifetime: PhantomData }
+    }
+
+    /// The stack of a function that Lua has just called: it has some slots above its arguments, even where
+    /// these are as many as Lua allows.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Stack::new`], and the function has pushed nothing yet.
+    pub(crate) unsafe fn of_call(state: *mut ffi::lua_State, limit: usize) -> Stack<'s> {
+        // SAFETY: the caller's promise.
+        let stack = unsafe { Stack::new(state, limit) };
+        Stack { granted: stack.floor + ffi::LUA_MINSTACK, ..stack }
     }
 
     /// The number of slots in use.
@@ -235,6 +249,11 @@ impl<'s> Stack<'s> {
                 self.free = slots - 1;
                 return Ok(());
             }
+        }
+        let granted = self.granted - self.top();
+        if granted > SLOTS_MIN {
+            self.free = granted - 1;
+            return Ok(());
         }
         Err(Fault::Memory)
     }
