@@ -209,3 +209,30 @@ def test_functions(client, server):
     assert client.function_restore(payload, "REPLACE") and client.function_restore(payload, "FLUSH")
     client.function_delete("counters")
     binary.close()
+
+
+def test_many_libraries(client):
+    """Loading and calling a function take the same time whatever the number of libraries."""
+    count = 3000
+
+    def code(library, function, value):
+        return f"#!lua name={library}\nredis.register_function('{function}', function() return {value} end)"
+
+    pipeline = client.pipeline(transaction=False)
+    for number in range(count):
+        pipeline.function_load(code(f"many{number}", f"F{number}", number))
+    pipeline.execute()
+    for _ in range(2):
+        for number in (0, count // 2, count - 1):
+            assert client.fcall(f"f{number}", 0) == number
+        client.function_load(code("many0", "f0", 0), replace=True)
+    with pytest.raises(redis.ResponseError, match="Function f7 already exists"):
+        client.function_load(code("other", "f7", 0))
+    client.function_load(code("many7", "g7", 7), replace=True)
+    with pytest.raises(redis.ResponseError, match="Function not found"):
+        client.fcall("F7", 0)
+    client.function_load(code("other", "f7", -7))
+    client.function_delete("many7")
+    assert client.fcall("F7", 0) == -7
+    client.function_flush()
+    assert client.function_list() == []

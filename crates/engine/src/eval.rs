@@ -122,7 +122,7 @@ fn prepare(
     let code = compile_body(vm, &script)?;
     let script = cache.add(script, keep);
     vm.keep(&script, &code);
-    vm.forget_evicted(|digest| cache.contains(digest));
+    vm.forget_evicted(cache);
     Ok((script, code))
 }
 

@@ -51,8 +51,47 @@ pub type Libraries = BTreeMap<Vec<u8>, Arc<Library>>;
 /// The libraries that all workers share.
 #[derive(Default)]
 pub struct LibraryStore {
-    libraries: RwLock<Libraries>,
+    shared: RwLock<Shared>,
     next_number: AtomicU64,
+}
+
+/// Libraries and the names of their functions.
+#[derive(Clone, Default)]
+struct Shared {
+    libraries: Libraries,
+    /// By the function's name in lower case: its library and its place there.
+    functions: HashMap<Box<[u8]>, (Arc<Library>, usize)>,
+}
+
+impl Shared {
+    /// Adds a library, unless its name or that of one of its functions is taken.
+    fn insert(&mut self, library: &Arc<Library>, policy: Policy) -> Outcome {
+        if policy == Policy::Append && self.libraries.contains_key(&library.name) {
+            return Err(taken(&library.name));
+        }
+        for function in &library.functions {
+            let other = self.functions.get(&function.name.to_ascii_lowercase()[..]);
+            if other.is_some_and(|(other, _)| other.name != library.name) {
+                return Err(Error::quoting("ERR Function ", &function.name, " already exists"));
+            }
+        }
+        self.remove(&library.name);
+        for (place, function) in library.functions.iter().enumerate() {
+            let name = function.name.to_ascii_lowercase().into_boxed_slice();
+            self.functions.insert(name, (Arc::clone(library), place));
+        }
+        self.libraries.insert(library.name.clone(), Arc::clone(library));
+        Ok(())
+    }
+
+    /// Removes a library; false if there is none.
+    fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(library) = self.libraries.remove(name) else { return false };
+        for function in &library.functions {
+            self.functions.remove(&function.name.to_ascii_lowercase()[..]);
+        }
+        true
+    }
 }
 
 /// What to do with a library whose name is taken.
@@ -67,32 +106,50 @@ pub enum Policy {
 impl LibraryStore {
     /// The libraries as they are now.
     pub fn snapshot(&self) -> Libraries {
-        self.libraries.read().clone()
+        self.shared.read().libraries.clone()
+    }
+
+    /// The number of libraries.
+    pub fn count(&self) -> usize {
+        self.shared.read().libraries.len()
     }
 
     /// The number of libraries and of functions, and the bytes of their code.
     pub fn figures(&self) -> (usize, usize, usize) {
-        let libraries = self.libraries.read();
-        let functions = libraries.values().map(|library| library.functions.len()).sum();
-        (libraries.len(), functions, libraries.values().map(|library| library.code.len() + 200).sum())
+        let shared = self.shared.read();
+        let libraries = &shared.libraries;
+        (
+            libraries.len(),
+            shared.functions.len(),
+            libraries.values().map(|library| library.code.len() + 200).sum(),
+        )
     }
 
     /// The function of this name, whatever its case: its library and its place there.
     pub fn find(&self, name: &[u8]) -> Option<(Arc<Library>, usize)> {
-        let libraries = self.libraries.read();
-        libraries.values().find_map(|library| {
-            let place = library.functions.iter().position(|known| known.name.eq_ignore_ascii_case(name));
-            place.map(|place| (Arc::clone(library), place))
-        })
+        // Most names fit.
+        let mut buffer = [0; 64];
+        let longer;
+        let lower = match buffer.get_mut(..name.len()) {
+            Some(lower) => {
+                lower.copy_from_slice(name);
+                lower.make_ascii_lowercase();
+                &*lower
+            }
+            None => {
+                longer = name.to_ascii_lowercase();
+                &longer[..]
+            }
+        };
+        self.shared.read().functions.get(lower).cloned()
     }
 
     /// Compiles a library and adds it. Returns its name.
     pub fn load(&self, vm: &mut WorkerMachine, code: &[u8], policy: Policy) -> Outcome<Vec<u8>> {
-        let (library, functions) = self
-            .prepare(vm, code, |name| policy == Policy::Append && self.libraries.read().contains_key(name))?;
-        let mut libraries = self.libraries.write();
-        insert(&mut libraries, &library, policy)?;
-        drop(libraries);
+        let is_taken =
+            |name: &[u8]| policy == Policy::Append && self.shared.read().libraries.contains_key(name);
+        let (library, functions) = self.prepare(vm, code, is_taken)?;
+        self.shared.write().insert(&library, policy)?;
         vm.libraries.insert(library.number, functions);
         Ok(library.name.clone())
     }
@@ -103,16 +160,16 @@ impl LibraryStore {
         for code in codes {
             loaded.push(self.prepare(vm, code, |_| false)?);
         }
-        let mut libraries = self.libraries.write();
-        let mut new = if flush { Libraries::new() } else { libraries.clone() };
+        let mut shared = self.shared.write();
+        let mut new = if flush { Shared::default() } else { shared.clone() };
         for (library, _) in &loaded {
-            insert(&mut new, library, policy).map_err(|error| {
+            new.insert(library, policy).map_err(|error| {
                 let text = error.text().replace("Library '", "Library ").replace("' already", " already");
                 Error::new(text)
             })?;
         }
-        *libraries = new;
-        drop(libraries);
+        *shared = new;
+        drop(shared);
         for (library, functions) in loaded {
             vm.libraries.insert(library.number, functions);
         }
@@ -121,13 +178,13 @@ impl LibraryStore {
 
     /// Removes a library; false if there is none.
     pub fn delete(&self, name: &[u8]) -> bool {
-        self.libraries.write().remove(name).is_some()
+        self.shared.write().remove(name)
     }
 
     /// Removes all libraries, and tells how many functions they had.
     pub fn flush(&self) -> usize {
-        let libraries = std::mem::take(&mut *self.libraries.write());
-        libraries.values().map(|library| library.functions.len()).sum()
+        let flushed = std::mem::take(&mut *self.shared.write());
+        flushed.functions.len()
     }
 
     fn prepare(
@@ -152,22 +209,6 @@ impl LibraryStore {
 
 fn taken(name: &[u8]) -> Error {
     Error::quoting("ERR Library '", name, "' already exists")
-}
-
-/// Adds a library, unless its name or that of one of its functions is taken.
-fn insert(libraries: &mut Libraries, library: &Arc<Library>, policy: Policy) -> Outcome {
-    if policy == Policy::Append && libraries.contains_key(&library.name) {
-        return Err(taken(&library.name));
-    }
-    for function in &library.functions {
-        let others = libraries.values().filter(|other| other.name != library.name);
-        let mut names = others.flat_map(|other| &other.functions).map(|other| &other.name);
-        if names.any(|name| name.eq_ignore_ascii_case(&function.name)) {
-            return Err(Error::quoting("ERR Function ", &function.name, " already exists"));
-        }
-    }
-    libraries.insert(library.name.clone(), Arc::clone(library));
-    Ok(())
 }
 
 /// The name that the first line of a library declares, and the length of that line.

@@ -1,18 +1,18 @@
 //! The interpreter of each worker, and the scripts and libraries compiled for it.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use mantissa_commands::{Error, Outcome};
 use mantissa_scripting::{Code, LogLevel, Machine, Problem};
 
-use super::functions::{Compiled, Libraries};
+use super::functions::{Compiled, LibraryStore};
 use super::running::Scripting;
-use super::source::{Digest, EVAL_SCRIPTS_MAX, Script};
+use super::source::{Digest, EVAL_SCRIPTS_MAX, Script, ScriptCache};
 use crate::{config, log};
 
-/// Libraries held before those that are gone are looked for.
+/// Libraries held beside twice as many as there are, before those that are gone are looked for.
 const LIBRARIES_KEPT_MAX: usize = 64;
 
 thread_local! {
@@ -46,11 +46,13 @@ impl WorkerMachine {
     }
 
     /// Forgets libraries that are gone, if many are held.
-    fn forget_libraries(&mut self, present: impl Fn() -> Libraries) {
-        if self.libraries.len() > LIBRARIES_KEPT_MAX {
-            let present = present();
-            let is_present = |number: &u64| present.values().any(|library| library.number == *number);
-            self.libraries.retain(|number, _| is_present(number));
+    fn forget_libraries(&mut self, store: &LibraryStore) {
+        if self.libraries.len() > LIBRARIES_KEPT_MAX
+            && self.libraries.len() > LIBRARIES_KEPT_MAX + 2 * store.count()
+        {
+            let present = store.snapshot();
+            let numbers: HashSet<u64> = present.values().map(|library| library.number).collect();
+            self.libraries.retain(|number, _| numbers.contains(number));
         }
     }
 
@@ -73,10 +75,10 @@ impl WorkerMachine {
         }
     }
 
-    /// Forgets scripts that the cache has evicted, if many are held.
-    pub fn forget_evicted(&mut self, is_cached: impl Fn(&Digest) -> bool) {
-        if self.compiled.len() > 2 * EVAL_SCRIPTS_MAX {
-            self.compiled.retain(|digest, _| is_cached(digest));
+    /// Forgets scripts that the cache has evicted, if many of them are held.
+    pub fn forget_evicted(&mut self, cache: &ScriptCache) {
+        if self.compiled.len() > EVAL_SCRIPTS_MAX + cache.count() {
+            self.compiled.retain(|digest, _| cache.contains(digest));
         }
     }
 }
@@ -93,7 +95,7 @@ pub fn with_machine<R>(
             none => none.insert(WorkerMachine::new(scripting)?),
         };
         vm.follow(scripting.cache.epoch());
-        vm.forget_libraries(|| scripting.libraries.snapshot());
+        vm.forget_libraries(&scripting.libraries);
         work(vm)
     })
 }

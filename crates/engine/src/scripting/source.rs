@@ -4,7 +4,7 @@
 //! and what has been learned of the script. Scripts that only EVAL brought are forgotten again when there are
 //! many, the one that has not run for longest first, as redis-server does; SCRIPT LOAD keeps its scripts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -157,10 +157,39 @@ fn parse_declaration(text: &[u8]) -> Result<(ScriptFlags, usize), Error> {
     Ok((flags, end))
 }
 
+/// Scripts, and which of them may be evicted.
+#[derive(Default)]
+struct Cached {
+    scripts: HashMap<Digest, Arc<Script>>,
+    /// Those brought by EVAL, by the moment of a use: the last one, or one before.
+    passing: BTreeMap<u64, Digest>,
+}
+
+impl Cached {
+    /// Forgets the scripts brought by EVAL that have not been used for longest, if they are too many. Tells
+    /// how many it has forgotten.
+    fn evict(&mut self) -> u64 {
+        let mut evicted = 0;
+        while self.passing.len() > EVAL_SCRIPTS_MAX
+            && let Some((noted, digest)) = self.passing.pop_first()
+        {
+            let Some(script) = self.scripts.get(&digest) else { continue };
+            let last_use = script.used.load(Ordering::Relaxed);
+            if last_use > noted {
+                self.passing.insert(last_use, digest);
+            } else if !script.loaded.load(Ordering::Relaxed) {
+                self.scripts.remove(&digest);
+                evicted += 1;
+            }
+        }
+        evicted
+    }
+}
+
 /// The scripts that all workers share.
 #[derive(Default)]
 pub struct ScriptCache {
-    scripts: RwLock<HashMap<Digest, Arc<Script>>>,
+    cached: RwLock<Cached>,
     clock: AtomicU64,
     /// Grows when all scripts are forgotten: workers then forget what they have compiled.
     epoch: AtomicU64,
@@ -170,63 +199,62 @@ pub struct ScriptCache {
 impl ScriptCache {
     /// The script with this digest.
     pub fn get(&self, digest: &Digest) -> Option<Arc<Script>> {
-        let script = self.scripts.read().get(digest).map(Arc::clone)?;
+        let script = self.cached.read().scripts.get(digest).map(Arc::clone)?;
         script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Some(script)
     }
 
     /// Whether there is a script with this digest.
     pub fn contains(&self, digest: &Digest) -> bool {
-        self.scripts.read().contains_key(digest)
+        self.cached.read().scripts.contains_key(digest)
+    }
+
+    /// The number of scripts.
+    pub fn count(&self) -> usize {
+        self.cached.read().scripts.len()
     }
 
     /// Adds a script, which has been found to compile. `keep` says that SCRIPT LOAD brought it.
     pub fn add(&self, script: Script, keep: bool) -> Arc<Script> {
-        let mut scripts = self.scripts.write();
-        let script = Arc::clone(scripts.entry(script.digest).or_insert_with(|| Arc::new(script)));
-        script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let mut cached = self.cached.write();
+        let known = cached.scripts.get(&script.digest).map(Arc::clone);
+        let is_new = known.is_none();
+        let script = known.unwrap_or_else(|| Arc::new(script));
+        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        script.used.store(now, Ordering::Relaxed);
+        if is_new {
+            cached.scripts.insert(script.digest, Arc::clone(&script));
+            if !keep {
+                cached.passing.insert(now, script.digest);
+                self.evicted.fetch_add(cached.evict(), Ordering::Relaxed);
+            }
+        }
+        drop(cached);
         if keep {
-            script.loaded.store(true, Ordering::Relaxed);
-        } else if scripts.len() > EVAL_SCRIPTS_MAX {
-            self.evict(&mut scripts);
+            self.keep(&script);
         }
         script
     }
 
     /// Has `visit` called with the digest and the text of every script.
     pub fn for_each(&self, mut visit: impl FnMut(&str, &[u8])) {
-        let scripts: Vec<Arc<Script>> = self.scripts.read().values().map(Arc::clone).collect();
+        let scripts: Vec<Arc<Script>> = self.cached.read().scripts.values().map(Arc::clone).collect();
         scripts.iter().for_each(|script| visit(&hexadecimal(&script.digest), script.body()));
     }
 
     /// Marks a script as one to keep.
-    pub fn keep(&self, script: &Script) {
-        script.loaded.store(true, Ordering::Relaxed);
-    }
-
-    /// Forgets the half of the scripts brought by EVAL that have not been used for longest, if they are too
-    /// many. So one addition in many pays for a look at all.
-    fn evict(&self, scripts: &mut HashMap<Digest, Arc<Script>>) {
-        let mut passing: Vec<(u64, Digest)> = scripts
-            .values()
-            .filter(|script| !script.loaded.load(Ordering::Relaxed))
-            .map(|script| (script.used.load(Ordering::Relaxed), script.digest))
-            .collect();
-        if passing.len() <= EVAL_SCRIPTS_MAX {
-            return;
-        }
-        passing.sort_unstable();
-        let surplus = passing.len() - EVAL_SCRIPTS_MAX;
-        for (_, digest) in passing.into_iter().take(surplus) {
-            scripts.remove(&digest);
-            self.evicted.fetch_add(1, Ordering::Relaxed);
+    pub fn keep(&self, script: &Arc<Script>) {
+        if !script.loaded.swap(true, Ordering::Relaxed) {
+            let mut cached = self.cached.write();
+            cached.passing.retain(|_, digest| *digest != script.digest);
+            cached.scripts.entry(script.digest).or_insert_with(|| Arc::clone(script));
         }
     }
 
     /// Forgets all scripts and returns them, to be freed by the caller.
     pub fn flush(&self) -> HashMap<Digest, Arc<Script>> {
         self.epoch.fetch_add(1, Ordering::Release);
-        std::mem::take(&mut *self.scripts.write())
+        std::mem::take(&mut *self.cached.write()).scripts
     }
 
     /// Grows when all scripts are forgotten.
@@ -236,8 +264,8 @@ impl ScriptCache {
 
     /// The number of scripts, the bytes that they take, and how many have been evicted.
     pub fn figures(&self) -> (usize, usize, u64) {
-        let scripts = self.scripts.read();
-        let bytes = scripts.values().map(|script| script.memory_usage()).sum();
-        (scripts.len(), bytes, self.evicted.load(Ordering::Relaxed))
+        let cached = self.cached.read();
+        let bytes = cached.scripts.values().map(|script| script.memory_usage()).sum();
+        (cached.scripts.len(), bytes, self.evicted.load(Ordering::Relaxed))
     }
 }

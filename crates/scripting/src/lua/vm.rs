@@ -34,7 +34,8 @@ use super::{api, convert, libraries, registering};
 use crate::host::{CallError, Host};
 use crate::language::{Code, Ending, Language, Machine, Problem, Registration};
 
-/// Bytes in use after a script from which on garbage is collected at once.
+/// Bytes in use after a script from which on garbage is collected at once, unless more was left in use the
+/// last time.
 const COLLECT_BYTES: usize = 32 << 20;
 /// Bytes of source that are compiled between two ticks.
 const SOURCE_BYTES: usize = 16 << 10;
@@ -120,6 +121,8 @@ pub struct Vm {
     pub scripts: Environment,
     /// What functions see.
     pub functions: Environment,
+    /// Bytes in use after a script from which on garbage is collected at once.
+    collect_bytes: usize,
 }
 
 impl Vm {
@@ -136,7 +139,7 @@ impl Vm {
             (api::common_fields(&lua, redis_version)?, api::loading_fields(&lua, redis_version)?);
         let functions = Environment::new(&program, &maker, fields, Some(loading))?;
         budget::prepare(&lua)?;
-        Ok(Vm { lua, program, names, scripts, functions })
+        Ok(Vm { lua, program, names, scripts, functions, collect_bytes: COLLECT_BYTES })
     }
 
     fn compile(&self, environment: &Environment, text: &[u8], name: &str) -> Result<Function, Problem> {
@@ -173,8 +176,9 @@ impl Machine for Vm {
         reply: &mut Reply,
     ) -> Ending {
         let ending = run::run(self, code, (keys, arguments), host, reply);
-        if self.lua.used_memory() > COLLECT_BYTES {
+        if self.lua.used_memory() > self.collect_bytes {
             self.collect_garbage();
+            self.collect_bytes = COLLECT_BYTES.max(2 * self.lua.used_memory());
         }
         ending
     }
