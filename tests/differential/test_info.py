@@ -57,6 +57,36 @@ def test_hashes_with_fields_that_expire_are_counted(servers):
         assert shown[0] == shown[1], HASHES[step]
 
 
+def test_error_codes_past_the_limit_are_reported(servers):
+    for server in servers:
+        with server.connect() as connection:
+            for number in range(200):
+                assert connection("EVAL", "return redis.error_reply(ARGV[1])", 0, f"CODE{number} x").is_error
+            assert figures(connection, "errorstats")["errorstat_ERRORSTATS_DISABLED"] == "count=1"
+            connection("CONFIG", "RESETSTAT")
+            assert connection("NOSUCH").is_error
+            assert figures(connection, "errorstats") == {"errorstat_ERR": "count=1"}
+        for line in ("Errorstats stopped adding new errors", "Current errors code list: CODE0, "):
+            assert server.log_text().count(line) == 1
+
+
+def test_keys_whose_loss_ends_waiting_are_counted(servers):
+    for server in servers:
+        connections = [server.connect() for _ in range(4)]
+        try:
+            for key in ("s", "t"):
+                connections[0]("XGROUP", "CREATE", key, "g", "$", "MKSTREAM")
+            connections[1].send("XREADGROUP", "GROUP", "g", "a", "BLOCK", 0, "STREAMS", "s", "t", ">", ">")
+            connections[2].send("XREADGROUP", "GROUP", "g", "b", "BLOCK", 0, "STREAMS", "t", ">")
+            connections[3].send("XREAD", "BLOCK", 0, "STREAMS", "u", "$")
+            eventually(lambda: figures(connections[0], "clients")["blocked_clients"] == "3", "they do not wait")
+            counts = figures(connections[0], "clients")
+            assert (counts["total_blocking_keys"], counts["total_blocking_keys_on_nokey"]) == ("3", "2")
+        finally:
+            for connection in connections:
+                connection.close()
+
+
 def test_the_time_of_event_loops(servers):
     _, server = servers
     with server.connect() as connection:

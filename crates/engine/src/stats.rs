@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::latency::Histogram;
+use crate::warning;
 
 /// Counters of one command.
 #[derive(Default)]
@@ -153,6 +154,8 @@ pub struct Stats {
 /// Distinct error codes that are counted; further ones are not, so that scripts cannot fill the memory with
 /// them.
 const ERROR_CODES_MAX: usize = 128;
+/// The entry among the error codes that says that further ones are not counted.
+const ERRORS_DISABLED: &str = "ERRORSTATS_DISABLED";
 
 impl Stats {
     /// All zero.
@@ -207,6 +210,15 @@ impl Stats {
             *count += 1;
         } else if errors.len() < ERROR_CODES_MAX {
             errors.insert(code.to_owned(), 1);
+        } else if errors.len() == ERROR_CODES_MAX {
+            warning!(
+                "Errorstats stopped adding new errors because the number of errors reached the limit, may be \
+                 misuse of lua error_reply, please check INFO ERRORSTATS, this can be re-enabled via CONFIG \
+                 RESETSTAT."
+            );
+            let codes: Vec<String> = errors.keys().map(|code| code.replace(['\n', '\r'], "_")).collect();
+            warning!("Current errors code list: {}", codes.join(", "));
+            errors.insert(ERRORS_DISABLED.to_owned(), 1);
         }
     }
 }

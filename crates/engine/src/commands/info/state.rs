@@ -1,6 +1,7 @@
 //! The sections that say how the server is set up and what it holds.
 
 use mantissa_sys::clock;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use super::{Lines, Source};
@@ -90,7 +91,9 @@ pub(super) fn clients(lines: &mut Lines, source: &Source) {
     lines.add("clients_in_timeout_table", timed);
     lines.add("total_watched_keys", keys.watched_keys);
     lines.add("total_blocking_keys", keys.awaited_keys);
-    lines.add("total_blocking_keys_on_nokey", 0);
+    let on_loss = blocked.values().filter(|blocked| blocked.blocking.on_loss);
+    let awaited = on_loss.flat_map(|blocked| blocked.blocking.keys.iter().map(|key| (blocked.database, key)));
+    lines.add("total_blocking_keys_on_nokey", awaited.collect::<HashSet<_>>().len());
 }
 
 pub(super) fn persistence(lines: &mut Lines, source: &Source) {
