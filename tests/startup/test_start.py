@@ -208,6 +208,25 @@ def test_a_signal_does_what_the_configuration_says(line, points, number, is_save
     assert (server.directory / "dump.rdb").exists() == is_saved
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_who_sees_its_connection_end_finds_nobody_listening(busy, start_server):
+    server = start_server(options={"busy-reply-threshold": 10}, workers=3)
+    clients = [server.connect() for _ in range(8)]
+    for client in clients:
+        client.call("PING")
+    if busy:
+        clients[0].send("EVAL", "while true do redis.call('PING') end", 0)
+        eventually(lambda: clients[1]("PING").is_error, "the script makes nobody wait")
+    clients[2].send("SHUTDOWN", "NOSAVE")
+    for client in clients[2:]:
+        assert client.read_until_closed() == b""
+        with pytest.raises(ConnectionRefusedError):
+            server.connect()
+    assert server.wait_exit() == 0
+    for client in clients:
+        client.close()
+
+
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, "SHUTDOWN"])
 def test_a_save_that_fails_keeps_the_server_up_unless_forced(way, start_server):
     forced = ["shutdown-on-sigterm force", "shutdown-on-sigint force"]

@@ -136,7 +136,9 @@ impl Host for Clients {
     }
 
     /// The program decides itself when it ends.
-    fn shut_down(&self, _code: u8) {}
+    fn shut_down(&self, _code: u8) -> bool {
+        false
+    }
 
     fn configure(
         &self,

@@ -96,8 +96,8 @@ pub trait Host: Send + Sync {
     /// Wakes a worker, which looks whether more of the log is confirmed.
     fn wake(&self, worker: usize);
 
-    /// Shuts the program down with this exit code.
-    fn shut_down(&self, code: u8);
+    /// Shuts the program down with this exit code, soon. False if it does not end.
+    fn shut_down(&self, code: u8) -> bool;
 
     /// Puts into effect what CONFIG SET has changed and the host is concerned with, before it is in force.
     /// `given` are the directives that were named, also those that kept their values. After an error nothing

@@ -32,8 +32,9 @@ impl Host for Network {
         }
     }
 
-    fn shut_down(&self, code: u8) {
+    fn shut_down(&self, code: u8) -> bool {
         let _already_stopping = self.shutdown.send(code);
+        true
     }
 
     fn configure(

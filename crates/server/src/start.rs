@@ -198,9 +198,14 @@ fn end(
     }
     engine.stopping.store(true, Ordering::Relaxed);
     persistence::end_background(engine);
-    network.post_all(|| Message::Stop);
-    for thread in threads {
-        let _failed_worker_has_logged = thread.join();
+    // The first worker has the listeners. It ends before the others, so that a client whose connection ends
+    // finds nobody listening.
+    let mut threads = threads.into_iter();
+    for workers in [0..1, 1..network.worker_count()] {
+        workers.clone().for_each(|worker| network.post(worker, Message::Stop));
+        for thread in threads.by_ref().take(workers.len()) {
+            let _failed_worker_has_logged = thread.join();
+        }
     }
     role::end(engine);
     aof::backup::end(engine);

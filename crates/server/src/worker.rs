@@ -283,7 +283,10 @@ impl<'e> Worker<'e> {
             Message::Freeze(freeze) => self.freeze(driver, freeze),
             Message::Release => self.release(driver),
             Message::Thaw => self.thaw(driver),
-            Message::Stop => self.stopping = true,
+            Message::Stop => {
+                self.listeners.drain(..).for_each(|listener| driver.remove_listener(listener.id));
+                self.stopping = true;
+            }
         }
     }
 

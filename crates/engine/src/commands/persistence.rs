@@ -173,9 +173,17 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         warning!("{FAILED_SHUTDOWN_LOG}");
         return Err(Error::fixed(FAILED_SHUTDOWN));
     }
-    engine.host().shut_down(0);
-    invocation.session.killed = true;
+    let ends = engine.host().shut_down(0);
     reply.truncate(0);
+    let in_transaction = invocation.in_transaction();
+    let session = &mut *invocation.session;
+    if ends && !in_transaction {
+        // Its connection ends with the process, so that who sees its end finds nobody listening.
+        let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
+        blocking::wait(engine, session, blocked);
+    } else {
+        session.killed = true;
+    }
     Ok(())
 }
 
@@ -186,7 +194,8 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
     blocking::wait(engine, session, Arc::clone(&blocked));
     let body = move |engine: &Engine| {
         if waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags) {
-            return engine.host().shut_down(0);
+            engine.host().shut_down(0);
+            return;
         }
         warning!("{FAILED_SHUTDOWN_LOG}");
         waits::after_failed_shutdown(engine);
