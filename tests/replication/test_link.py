@@ -97,6 +97,27 @@ def test_a_promoted_replica_takes_writes_and_its_primary_follows_without_a_full_
     assert int(now["second_repl_offset"]) == int(former["slave_repl_offset"]) + 1
 
 
+def test_the_link_comes_from_the_address_that_is_configured(primary, start_server):
+    replica = start_server(options={"bind-source-addr": "127.0.0.2"})
+
+    def address_seen(wanted):
+        def is_seen():
+            return info(primary).get("slave0", "").startswith(f"ip={wanted},")
+
+        follow(replica, primary)
+        eventually(is_seen, f"the replica does not come from {wanted}")
+        with replica.connect() as connection:
+            assert connection.call("REPLICAOF", "NO", "ONE") == b"OK"
+        eventually(lambda: "slave0" not in info(primary), "the replica is still there")
+
+    address_seen("127.0.0.2")
+    with replica.connect() as connection:
+        # The last of these addresses this machine does not have.
+        for source, seen in [("127.0.0.3", "127.0.0.3"), ("", "127.0.0.1"), ("192.0.2.1", "127.0.0.1")]:
+            assert connection.call("CONFIG", "SET", "bind-source-addr", source) == b"OK"
+            address_seen(seen)
+
+
 def test_what_sentinel_sends(primary, start_server):
     replica = start_server(config_lines=["# a comment", "timeout 0"])
     follow(replica, primary)

@@ -176,8 +176,8 @@ settings! {
     /// The addresses to listen on: `*` is every IPv4 address, `::*` every IPv6 address. A leading `-`
     /// tolerates an address that this machine does not have.
     bind: Vec<String> = "bind", Bind, "* -::*", MULTI;
-    /// The local address of connections that the server opens to other servers.
-    bind_source_addr: String = "bind-source-addr", Text, "", INERT;
+    /// The local address of the link to a primary, where this machine has it.
+    bind_source_addr: String = "bind-source-addr", Text, "", 0;
     /// The path of a Unix socket to listen on; empty listens on none.
     unixsocket: Option<String> = "unixsocket", Text, "", IMMUTABLE;
     /// The permissions of the Unix socket, in octal; 0 leaves them to the umask.
@@ -286,12 +286,12 @@ settings! {
     databases: usize = "databases", ONE_UP, "16", IMMUTABLE;
     /// Draws Redis's logo at the start although the log is no terminal. There is no logo here.
     always_show_logo: bool = "always-show-logo", Bool, "no", IMMUTABLE | INERT;
-    /// Shows `proc-title-template` as the title of the process.
-    set_proc_title: bool = "set-proc-title", Bool, "yes", IMMUTABLE | INERT;
+    /// Shows `proc-title-template` as the title of the process, in place of its command line.
+    set_proc_title: bool = "set-proc-title", Bool, "yes", IMMUTABLE;
     /// The title of the process, with {title}, {listen-addr}, {server-mode}, {port}, {tls-port}, {unixsocket}
     /// and {config-file} filled in.
     proc_title_template: String = "proc-title-template", Checked(check_title),
-        "{title} {listen-addr} {server-mode}", INERT;
+        "{title} {listen-addr} {server-mode}", 0;
     /// The locale whose order SORT ALPHA follows. Here the order is that of bytes.
     locale_collate: String = "locale-collate", Checked(check_locale), "", INERT;
     /// Checks of the machine that do not stop the start. There are none here.

@@ -23,6 +23,7 @@
 
 mod accepting;
 mod batching_delay;
+mod connecting;
 mod driver;
 mod epoll;
 pub mod http;
@@ -40,6 +41,7 @@ mod uring;
 mod waker;
 pub mod websocket;
 
+pub use connecting::connect_from;
 pub use driver::{Driver, DriverKind, Event, Handler};
 pub use link::Urgency;
 pub use listener::{Listener, LocalAddress};

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,7 @@ pub struct Listener {
 impl Listener {
     /// Listens on a TCP address. An IPv6 address takes no IPv4 connections.
     pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let fd = stream_socket(family)?;
+        let fd = tcp_socket(address.ip())?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&fd, true)?;
@@ -116,6 +115,11 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.remove_file();
     }
+}
+
+/// A TCP socket for addresses of this family, which does not block.
+pub(crate) fn tcp_socket(address: IpAddr) -> io::Result<OwnedFd> {
+    stream_socket(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })
 }
 
 fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {

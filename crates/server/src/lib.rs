@@ -24,6 +24,7 @@ mod scraping;
 mod service;
 mod start;
 mod supervision;
+mod title;
 mod tls;
 mod websocket;
 mod worker;

@@ -97,7 +97,8 @@ pub fn local(stream: UnixStream, timeout: Duration) -> io::Result<Box<dyn Stream
     Ok(Box::new(Connection(stream)))
 }
 
-/// Connects to the first address of a host that answers, with TLS where `tls-replication` says so.
+/// Connects to the first address of a host that answers, from `bind-source-addr` where it is set, with TLS
+/// where `tls-replication` says so.
 pub fn connect(config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
     let Address { host, port } = address;
     let connector = match config.tls_replication {
@@ -106,7 +107,7 @@ pub fn connect(config: &Config, address: &Address, timeout: Duration) -> io::Res
     };
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host.as_str(), *port).to_socket_addrs()? {
-        let connected = TcpStream::connect_timeout(&address, timeout).and_then(|socket| {
+        let connected = connect_tcp(&config.bind_source_addr, address, timeout).and_then(|socket| {
             socket.set_nodelay(true)?;
             Ok::<Box<dyn Stream>, io::Error>(match &connector {
                 Some(connector) => Box::new(Connection(connector.connect(socket, host, timeout)?)),
@@ -122,4 +123,20 @@ pub fn connect(config: &Config, address: &Address, timeout: Duration) -> io::Res
         }
     }
     Err(failure)
+}
+
+/// Connects from the address `source`, a name or a number, if there is one and it can be had. Otherwise the
+/// system chooses the address.
+fn connect_tcp(source: &str, address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    if !source.is_empty()
+        && let Ok(sources) = (source, 0).to_socket_addrs()
+    {
+        let same_family = |own: &SocketAddr| own.is_ipv4() == address.is_ipv4();
+        for own in sources.filter(same_family) {
+            if let Ok(stream) = mantissa_net::connect_from(own.ip(), address, timeout) {
+                return Ok(stream);
+            }
+        }
+    }
+    TcpStream::connect_timeout(&address, timeout)
 }

@@ -10,7 +10,7 @@ use mantissa_sys::process;
 use crate::inbox::Message;
 use crate::network::{Network, tcp_addresses};
 use crate::service::Service;
-use crate::{crash, start, tls};
+use crate::{crash, start, title, tls};
 
 /// Puts into effect what has changed between two configurations. `given` are the directives that were named:
 /// TLS is configured anew even if they kept their values, since files may have changed.
@@ -40,6 +40,9 @@ pub fn configure(
 /// Puts into effect what is more than a value that is read from time to time.
 fn apply(network: &Network, engine: &Engine, old: &Config, new: &mut Config) -> Result<(), SetError> {
     for directive in new.differences(old) {
+        if title::DIRECTIVES.contains(&directive.name) {
+            title::show(new);
+        }
         match directive.name {
             "port" => listen_anew(network, new, directive.name, Service::Resp)?,
             name @ ("tls-port" | "http-tls-port") => {

@@ -27,7 +27,7 @@ use crate::network::{Network, tcp_addresses};
 use crate::service::Service;
 use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
-use crate::{crash, daemon, handover, tls};
+use crate::{crash, daemon, handover, title, tls};
 
 /// File descriptors needed beside those of clients and of metrics.
 const DESCRIPTORS_RESERVED: u64 = 32;
@@ -117,12 +117,14 @@ fn answer(argument: &OsString) -> Option<String> {
 fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir))?;
+    title::prepare(&config);
     let mut supervision = Supervision::begin(&config);
     let mut pid_file = None;
     if successor.is_none() {
         daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
         pid_file = daemon::write_pid_file(&mut config);
     }
+    title::show(&config);
     adjust_client_limit(&mut config);
     let worker_count = match config.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),

@@ -12,6 +12,7 @@ pub mod direct_io;
 pub mod locale;
 pub mod pages;
 pub mod process;
+pub mod process_title;
 pub mod scheduling;
 pub mod signals;
 pub mod simulation;

@@ -32,7 +32,7 @@ pub fn daemonize() -> io::Result<()> {
 }
 
 /// The threads of this process; 1 where the system does not say.
-fn thread_count() -> usize {
+pub(crate) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map(|entries| entries.count()).unwrap_or(1)
 }
 
