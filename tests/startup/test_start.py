@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 
@@ -337,6 +338,48 @@ def test_a_password_from_the_start(start_server):
     with server.connect() as connection:
         assert connection("GET", "k").text().startswith("NOAUTH")
         assert connection.call("AUTH", "secret") == b"OK" and connection.call("GET", "k") is None
+
+
+@pytest.mark.parametrize("kind", ["oracle", "subject"])
+def test_addresses_change_from_all_to_one_and_back(kind, start_server):
+    server = start_server(kind, options={"bind": ["*"], "protected-mode": "no"})
+    with server.connect() as connection:
+
+        def bind(addresses, answering):
+            assert connection.call("CONFIG", "SET", "bind", addresses) == b"OK"
+            for address in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+
+                def answers():
+                    try:
+                        with Connection((address, server.port)) as other:
+                            return other.call("PING") == b"PONG"
+                    except OSError:
+                        return False
+
+                eventually(lambda: answers() == (address in answering), f"{address} with {addresses}")
+            assert not can_listen(server.port)
+
+        everywhere = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+        bind("127.0.0.1", ("127.0.0.1",))
+        bind("127.0.0.2 127.0.0.1", ("127.0.0.1", "127.0.0.2"))
+        bind("*", everywhere)
+        bind("127.0.0.3", ("127.0.0.3",))
+        bind("* -::*", everywhere)
+        assert connection("CONFIG", "SET", "bind", "192.0.2.1").is_error
+        bind("*", everywhere)
+    assert server.terminate() == 0
+
+
+def can_listen(port):
+    """Whether another process gets a port on all addresses."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind(("0.0.0.0", port))
+            other.listen()
+        except OSError:
+            return False
+        return True
 
 
 def test_idle_clients_are_closed(start_server):

@@ -44,7 +44,7 @@ pub mod websocket;
 pub use connecting::connect_from;
 pub use driver::{Driver, DriverKind, Event, Handler};
 pub use link::Urgency;
-pub use listener::{Listener, LocalAddress};
+pub use listener::{Bound, Listener, LocalAddress};
 pub use outlet::Outlet;
 pub use slots::Conn;
 pub use socket::{Peer, Socket};

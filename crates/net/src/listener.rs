@@ -36,13 +36,33 @@ pub struct Listener {
 impl Listener {
     /// Listens on a TCP address. An IPv6 address takes no IPv4 connections.
     pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+        Listener::open_tcp(address, backlog, false)
+    }
+
+    /// Like [`Listener::tcp`], also where the address overlaps with one of `others`, which this process
+    /// listens on: one of the two is that of all interfaces.
+    pub fn tcp_beside(address: SocketAddr, backlog: u32, others: &[Bound]) -> io::Result<Listener> {
+        let others = others.iter().filter(|other| other.address.port() == address.port());
+        others.clone().for_each(|other| other.share(true));
+        let opened = Listener::open_tcp(address, backlog, others.clone().next().is_some());
+        others.for_each(|other| other.share(false));
+        opened
+    }
+
+    fn open_tcp(address: SocketAddr, backlog: u32, shares: bool) -> io::Result<Listener> {
         let fd = tcp_socket(address.ip())?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&fd, true)?;
         }
+        if shares {
+            sockopt::set_socket_reuseport(&fd, true)?;
+        }
         rustix::net::bind(&fd, &address)?;
         listen(&fd, backlog)?;
+        if shares {
+            sockopt::set_socket_reuseport(&fd, false)?;
+        }
         let listener = TcpListener::from(fd);
         let address = listener.local_addr()?;
         Ok(Listener { fd: OwnedFd::from(listener), address: LocalAddress::Tcp(address), path: None })
@@ -81,6 +101,14 @@ impl Listener {
         Listener { fd, address, path }
     }
 
+    /// A second handle of a TCP listener.
+    pub fn bound(&self) -> Option<Bound> {
+        match self.address {
+            LocalAddress::Tcp(address) => Some(Bound { address, fd: self.fd.try_clone().ok() }),
+            LocalAddress::Unix(_) => None,
+        }
+    }
+
     /// Leaves the file of a Unix domain socket alone: another process has the listener now.
     pub fn leave_file(&mut self) {
         self.path = None;
@@ -102,6 +130,29 @@ impl Listener {
 
     pub(crate) fn unix_path(&self) -> Option<&Arc<str>> {
         self.path.as_ref()
+    }
+}
+
+/// A second handle of a TCP listener: who holds it keeps the socket listening.
+#[derive(Debug)]
+pub struct Bound {
+    address: SocketAddr,
+    /// None where descriptors had run out.
+    fd: Option<OwnedFd>,
+}
+
+impl Bound {
+    /// Where the listener listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sets whether sockets of this user may be bound to the same port.
+    fn share(&self, on: bool) {
+        if let Some(fd) = &self.fd {
+            // Where the kernel refuses, the other socket is refused too.
+            let _ = sockopt::set_socket_reuseport(fd, on);
+        }
     }
 }
 

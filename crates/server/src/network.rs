@@ -1,12 +1,11 @@
 //! What surrounds the engine in the server's process: the workers' inboxes, the listening sockets, TLS.
 
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::Instant;
 
-use mantissa_net::{Acceptor, Listener, LocalAddress};
+use mantissa_net::{Acceptor, Bound, Listener};
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
@@ -44,8 +43,8 @@ pub struct Network {
     connection_count: AtomicU64,
     /// Connections that are open.
     pub open_count: AtomicUsize,
-    /// The TCP addresses that are listened on, for each service in the order of [`Service::ALL`].
-    listening: [Mutex<Vec<SocketAddr>>; Service::ALL.len()],
+    /// The TCP sockets that listen, for each service in the order of [`Service::ALL`].
+    listening: [Mutex<Vec<Bound>>; Service::ALL.len()],
     /// Writes scrapes.
     pub scraping: Scraping,
     /// How soon the kernel chooses this process when memory runs out.
@@ -98,8 +97,8 @@ impl Network {
         Weak::clone(&self.itself)
     }
 
-    /// The TCP addresses that are listened on for a service.
-    pub fn addresses(&self, service: Service) -> &Mutex<Vec<SocketAddr>> {
+    /// The TCP sockets that listen for a service.
+    pub fn listening(&self, service: Service) -> &Mutex<Vec<Bound>> {
         &self.listening[service as usize]
     }
 
@@ -113,11 +112,11 @@ impl Network {
             if opened.is_empty() {
                 continue;
             }
-            let addresses = tcp_addresses(&opened);
-            if let Some(address) = addresses.first().filter(|_| service == Service::Resp) {
-                self.port.store(usize::from(address.port()), Ordering::Relaxed);
+            let bound = bound(&opened);
+            if let Some(first) = bound.first().filter(|_| service == Service::Resp) {
+                self.port.store(usize::from(first.address().port()), Ordering::Relaxed);
             }
-            *self.addresses(service).lock() = addresses;
+            *self.listening(service).lock() = bound;
             self.post(0, Message::Listen { service, kept: Vec::new(), opened });
         }
     }
@@ -215,13 +214,9 @@ impl Network {
     }
 }
 
-/// The TCP addresses of sockets.
-pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
-    let tcp = |listener: &Listener| match listener.local_addr() {
-        LocalAddress::Tcp(address) => Some(*address),
-        LocalAddress::Unix(_) => None,
-    };
-    listeners.iter().filter_map(tcp).collect()
+/// Further handles of the TCP sockets among these.
+pub fn bound(listeners: &[Listener]) -> Vec<Bound> {
+    listeners.iter().filter_map(Listener::bound).collect()
 }
 
 #[cfg(test)]

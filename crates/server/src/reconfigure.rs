@@ -8,7 +8,7 @@ use mantissa_engine::{Engine, log, warning};
 use mantissa_sys::process;
 
 use crate::inbox::Message;
-use crate::network::{Network, tcp_addresses};
+use crate::network::{self, Network};
 use crate::service::Service;
 use crate::{crash, start, title, tls};
 
@@ -92,7 +92,7 @@ fn listen_anew(
     service: Service,
 ) -> Result<(), SetError> {
     let port = start::port(config, service);
-    let mut listening = network.addresses(service).lock();
+    let mut listening = network.listening(service).lock();
     let sockets = if port == 0 {
         Ok((Vec::new(), Vec::new()))
     } else {
@@ -106,7 +106,8 @@ fn listen_anew(
         };
         SetError::failed(name, text)
     })?;
-    *listening = [kept.clone(), tcp_addresses(&opened)].concat();
+    listening.retain(|bound| kept.contains(&bound.address()));
+    listening.extend(network::bound(&opened));
     if service == Service::Resp {
         network.port.store(usize::from(port), Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
 use mantissa_engine::replication::{role, waits};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
-use mantissa_net::{Driver, DriverKind, Listener};
+use mantissa_net::{Bound, Driver, DriverKind, Listener};
 use mantissa_persist::storage::FileSystem;
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
@@ -23,7 +23,7 @@ use crate::archive::Archiver;
 use crate::balance::Balancer;
 use crate::handover::successor::Successor;
 use crate::inbox::{Inbox, Message};
-use crate::network::{Network, tcp_addresses};
+use crate::network::{self, Network};
 use crate::service::Service;
 use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
@@ -200,6 +200,7 @@ fn end(
     }
     engine.stopping.store(true, Ordering::Relaxed);
     persistence::end_background(engine);
+    Service::ALL.iter().for_each(|service| network.listening(*service).lock().clear());
     // The first worker has the listeners. It ends before the others, so that a client whose connection ends
     // finds nobody listening.
     let mut threads = threads.into_iter();
@@ -307,7 +308,7 @@ fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>
     let mut listeners = Vec::new();
     let mut open = |service| {
         let (_, opened) = listen_tcp(config, service, &[], ADDRESS_RETRY_TIME)?;
-        *network.addresses(service).lock() = tcp_addresses(&opened);
+        *network.listening(service).lock() = network::bound(&opened);
         listeners.extend(opened.into_iter().map(|listener| (service, listener)));
         Ok::<(), String>(())
     };
@@ -357,7 +358,7 @@ pub fn port(config: &Config, service: Service) -> u16 {
 pub fn listen_tcp(
     config: &Config,
     service: Service,
-    open: &[SocketAddr],
+    open: &[Bound],
     retry_time: Duration,
 ) -> Result<(Vec<SocketAddr>, Vec<Listener>), String> {
     let deadline = Instant::now() + retry_time;
@@ -381,11 +382,11 @@ pub fn listen_tcp(
             Err(error) => return Err(format!("Could not resolve {name}: {error}")),
         };
         for address in addresses.into_iter().take(1) {
-            if open.contains(&address) {
+            if open.iter().any(|bound| bound.address() == address) {
                 kept.push(address);
                 continue;
             }
-            match listen_at(address, config.tcp_backlog, deadline) {
+            match listen_at(address, config.tcp_backlog, open, deadline) {
                 Ok(listener) => listeners.push(listener),
                 Err(error) if optional && error.kind() != std::io::ErrorKind::AddrInUse => {}
                 Err(error) => {
@@ -399,10 +400,17 @@ pub fn listen_tcp(
     Ok((kept, listeners))
 }
 
-/// Listens on an address, and waits until the deadline for one that is in use to become free.
-fn listen_at(address: SocketAddr, backlog: u32, deadline: Instant) -> std::io::Result<Listener> {
+/// Listens on an address, which may overlap with those that are open, and waits until the deadline for one
+/// that is in use to become free.
+fn listen_at(
+    address: SocketAddr,
+    backlog: u32,
+    open: &[Bound],
+    deadline: Instant,
+) -> std::io::Result<Listener> {
     loop {
-        match Listener::tcp(address, backlog) {
+        let opened = Listener::tcp(address, backlog);
+        match opened.or_else(|error| Listener::tcp_beside(address, backlog, open).map_err(|_| error)) {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(10));
             }
