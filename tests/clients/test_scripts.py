@@ -211,6 +211,19 @@ def test_functions(client, server):
     binary.close()
 
 
+def test_time_stands_still(client):
+    wait = "local began = os.clock() repeat until os.clock() - began > 0.002"
+    same = f"local one = redis.call('TIME') {wait} local other = redis.call('TIME') return {{one, other}}"
+    times = [client.eval(same, 0) for _ in range(3)]
+    assert all(one == other for one, other in times) and times[0] != times[1] != times[2]
+    pipeline = client.pipeline(transaction=True)
+    for _ in range(2):
+        pipeline.time()
+        pipeline.eval(same, 0)
+        [at, (one, other), *_] = pipeline.time().execute()
+        assert [str(number) for number in at] == one == other
+
+
 def test_many_libraries(client):
     """Loading and calling a function take the same time whatever the number of libraries."""
     count = 3000

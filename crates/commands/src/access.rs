@@ -84,6 +84,8 @@ pub struct Access<'a> {
     is_logged: bool,
     /// The command comes from the primary that this server follows.
     is_applied: bool,
+    /// A script has called the command.
+    in_script: bool,
     collected: &'a mut Collected,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
@@ -145,6 +147,7 @@ impl<'a> Access<'a> {
             mode,
             is_logged,
             is_applied: false,
+            in_script: false,
             collected,
             random_state,
             hint: NO_HINT,
@@ -170,6 +173,16 @@ impl<'a> Access<'a> {
     pub fn end_loading(&mut self) {
         self.now_ms = self.clock_ms;
         self.is_logged = self.locked.keyspace().is_logged();
+    }
+
+    /// Says whether a script calls the commands that follow. Returns what was so before.
+    pub fn set_in_script(&mut self, in_script: bool) -> bool {
+        std::mem::replace(&mut self.in_script, in_script)
+    }
+
+    /// Whether a script has called the command.
+    pub(crate) fn in_script(&self) -> bool {
+        self.in_script
     }
 
     /// Whether the command comes from a log.

@@ -201,7 +201,7 @@ fn sorted_elements<'k>(
             let members = |range: Range<usize>| set.range(range).map(|(member, _)| Element::Bytes(member));
             return Ok(in_stored_order(set.len(), options, members));
         }
-        Some(ValueRef::Set(set)) if keeps_order && options.store.is_none() => {
+        Some(ValueRef::Set(set)) if keeps_order && options.store.is_none() && !access.in_script() => {
             let window = options.window(set.len());
             return Ok(set.iter().skip(window.start).take(window.len()).collect());
         }
@@ -242,7 +242,7 @@ fn sort_elements<'k>(
     elements: Vec<Element<'k>>,
     options: &Options<'_>,
 ) -> Outcome<Vec<Element<'k>>> {
-    // The order of a set is an accident; what is stored must not depend on it.
+    // The order of a set is an accident; what is stored, and what a script does, must not depend on it.
     let is_accidental = matches!(options.by, Some(Pattern::Nowhere));
     let by = options.by.as_ref().filter(|_| !is_accidental);
     let mut key = Vec::new();

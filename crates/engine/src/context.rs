@@ -27,6 +27,8 @@ pub struct Context<'e> {
     pub worker: usize,
     /// The clock, read once per event: Unix time in ms.
     pub now_ms: i64,
+    /// The time that TIME tells in the transaction or script that runs, Unix time in us, once it has.
+    pub unit_time_us: Option<i64>,
     /// When the present command began: when the one before it ended, or its batch began.
     pub command_began: Instant,
     /// The present command has replied an error.
@@ -90,6 +92,7 @@ impl<'e> Context<'e> {
             engine,
             worker,
             now_ms: unix_ms(),
+            unit_time_us: None,
             command_began: clock::now(),
             has_failed: false,
             active: engine.active_config(),

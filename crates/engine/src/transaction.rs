@@ -85,6 +85,7 @@ pub fn exec(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
         end(invocation.context, invocation.session);
         return Err(Error::fixed("EXECABORT Transaction discarded because of previous errors."));
     }
+    invocation.context.unit_time_us = None;
     let outcome = run_all(invocation.context, invocation.session, &transaction, reply);
     end(invocation.context, invocation.session);
     outcome

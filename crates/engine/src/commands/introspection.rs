@@ -111,8 +111,13 @@ fn latency_histogram(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, re
     Ok(())
 }
 
-fn time(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let now_us = unix_us();
+/// Time stands still in a transaction and in a script.
+fn time(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let is_part = invocation.in_transaction() || invocation.context.in_script;
+    let now_us = match is_part {
+        true => *invocation.context.unit_time_us.get_or_insert_with(unix_us),
+        false => unix_us(),
+    };
     reply.array(2);
     reply.bulk_integer(now_us / 1_000_000);
     reply.bulk_integer(now_us % 1_000_000);

@@ -103,6 +103,9 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         rules: Rules<'s>,
     ) -> Self {
         let now = clock::now();
+        if rules.owns_locks {
+            context.unit_time_us = None;
+        }
         Run {
             context,
             session,
@@ -231,7 +234,9 @@ impl Host for Run<'_, '_, '_> {
         }
         reply.set_protocol(self.protocol);
         let in_script = std::mem::replace(&mut self.context.in_script, true);
+        let access_in_script = self.access.set_in_script(true);
         let outcome = self.execute(args, reply);
+        self.access.set_in_script(access_in_script);
         self.context.in_script = in_script;
         match outcome {
             Ok(()) if reply.has_overflowed() => counted(b"ERR the reply is larger than a script may hold"),
