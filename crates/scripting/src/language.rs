@@ -133,6 +133,11 @@ impl ScriptFlags {
     pub const NAMES: [&'static str; 5] =
         ["no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
 
+    /// Whether flags were declared, and not that it only reads.
+    pub fn declares_writes(self) -> bool {
+        !self.undeclared && !self.no_writes
+    }
+
     /// Sets the flag of this name; false if there is none.
     pub fn set(&mut self, name: &[u8]) -> bool {
         match name {

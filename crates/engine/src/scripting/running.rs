@@ -208,8 +208,7 @@ impl Scripting {
     /// Whether a call is one of a script or function that declares its flags, and does not declare that it
     /// may run when memory is full.
     pub fn needs_memory(&self, info: &Info, args: Args<'_>) -> bool {
-        let flags = self.flags_of(info, args);
-        flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
+        self.flags_of(info, args).is_some_and(|flags| flags.declares_writes() && !flags.allow_oom)
     }
 
     /// The flags of the script or function that a command runs, as far as they are known.
