@@ -70,6 +70,26 @@ def test_error_codes_past_the_limit_are_reported(servers):
             assert server.log_text().count(line) == 1
 
 
+def test_resetstat_begins_counts_anew(servers):
+    names = ("sync_full", "total_net_repl_output_bytes", "rdb_saves", "evicted_scripts")
+    for server in servers:
+        with server.connect() as connection, server.connect() as replica:
+
+            def counts():
+                shown = figures(connection, "all")
+                return [int(shown[name]) for name in names]
+
+            connection("SAVE")
+            for number in range(501):
+                connection("EVAL", f"return {number}", 0)
+            replica.send("PSYNC", "?", "-1")
+            eventually(lambda: all(counts()), "they do not count")
+            replica.close()
+            eventually(lambda: figures(connection, "replication")["connected_slaves"] == "0", "the replica stays")
+            connection("CONFIG", "RESETSTAT")
+            assert not any(counts())
+
+
 def test_keys_whose_loss_ends_waiting_are_counted(servers):
     for server in servers:
         connections = [server.connect() for _ in range(4)]

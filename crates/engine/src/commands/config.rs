@@ -81,6 +81,12 @@ fn resetstat(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
     stats.reset();
     engine.pressure.reset();
     engine.expiry.reset();
+    engine.scripting.cache.reset();
+    engine.replication.serving.reset();
+    engine.replication.link.read_bytes.store(0, Ordering::Relaxed);
+    engine.persistence.save_count.store(0, Ordering::Relaxed);
+    engine.aof.control.reset_slow_syncs();
+    engine.aof.rewrite.count.store(0, Ordering::Relaxed);
     engine.lazyfreed.store(0, Ordering::Relaxed);
     let serving = &engine.replication.serving;
     let syncs = [&serving.full_syncs, &serving.partial_syncs, &serving.refused_partial_syncs];

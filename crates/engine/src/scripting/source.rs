@@ -262,6 +262,11 @@ impl ScriptCache {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// Counts evicted scripts from now on.
+    pub fn reset(&self) {
+        self.evicted.store(0, Ordering::Relaxed);
+    }
+
     /// The number of scripts, the bytes that they take, and how many have been evicted.
     pub fn figures(&self) -> (usize, usize, u64) {
         let cached = self.cached.read();

@@ -1,6 +1,6 @@
 //! What a server keeps in order to serve replicas.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// What serving replicas needs beside the replicas themselves.
 pub struct Serving {
@@ -35,6 +35,13 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        [&self.full_syncs, &self.partial_syncs, &self.refused_partial_syncs, &self.sent_bytes]
+            .into_iter()
+            .for_each(|figure| figure.store(0, Ordering::Relaxed));
+    }
+
     /// For this many workers.
     pub fn new(worker_count: usize) -> Self {
         Serving {

@@ -179,6 +179,11 @@ impl WriterControl {
         self.slow_syncs.load(Ordering::Relaxed)
     }
 
+    /// Counts such syncs from now on.
+    pub fn reset_slow_syncs(&self) {
+        self.slow_syncs.store(0, Ordering::Relaxed);
+    }
+
     /// The LSN up to which the log is written to the file; the maximum while there is no file.
     #[inline]
     pub fn written(&self) -> Lsn {
