@@ -39,6 +39,15 @@ def test_the_title_follows_the_configuration(kind, start_server):
         assert title(server) == f"127.0.0.1:{server.port}"
 
 
+def test_the_environment_is_still_to_be_seen(start_server):
+    server = start_server(environment={"SEEN": "s" * 300})
+    with server.connect() as connection:
+        assert connection.call("CONFIG", "SET", "proc-title-template", "short") == b"OK"
+    assert title(server) == "short"
+    shown = pathlib.Path(f"/proc/{server.process.pid}/environ").read_bytes().split(b"\0")
+    assert b"SEEN=" + b"s" * 300 in shown and len(shown) > len(os.environ)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_title_the_command_line_stays(kind, start_server):
     server = start_server(kind, options={"set-proc-title": "no"})

@@ -23,6 +23,9 @@ unsafe extern "C" {
 struct Room {
     start: *mut u8,
     bytes: usize,
+    /// Bytes from the start on that have been given to titles, at first those of the arguments. What follows
+    /// still shows the environment in `/proc/PID/environ`.
+    used: usize,
 }
 
 // SAFETY: the memory belongs to the process for its whole life, and only the owner of this value uses it.
@@ -41,13 +44,14 @@ pub fn prepare() {
 
 /// Shows a title, cut off after 255 bytes or where the memory ends. Does nothing before [`prepare`].
 pub fn set(title: &str) {
-    let room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(room) = &*room else { return };
-    let used = title.len().min(TITLE_BYTES_MAX).min(room.bytes - 1);
+    let mut room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(room) = &mut *room else { return };
+    let len = title.len().min(TITLE_BYTES_MAX).min(room.bytes - 1);
+    room.used = room.used.max(len + 1);
     // SAFETY: the memory is as long as that, and the lock makes this the only one to write to it.
     unsafe {
-        ptr::copy_nonoverlapping(title.as_ptr(), room.start, used);
-        ptr::write_bytes(room.start.add(used), 0, room.bytes - used);
+        ptr::copy_nonoverlapping(title.as_ptr(), room.start, len);
+        ptr::write_bytes(room.start.add(len), 0, room.used - len);
     }
 }
 
@@ -101,7 +105,7 @@ fn vacate(layout: &Layout) -> Option<Room> {
         environ = copies.leak().as_mut_ptr();
         let is_adjacent = layout.environment.start == layout.arguments.end;
         let end = if is_adjacent { layout.environment.end } else { layout.arguments.end };
-        Some(Room { start, bytes: end - layout.arguments.start })
+        Some(Room { start, bytes: end - layout.arguments.start, used: layout.arguments.len() })
     }
 }
 
