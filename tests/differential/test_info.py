@@ -70,6 +70,27 @@ def test_error_codes_past_the_limit_are_reported(servers):
             assert server.log_text().count(line) == 1
 
 
+def test_rates_of_replication(servers):
+    for server in servers:
+        with server.connect() as connection, server.connect() as replica:
+            replica.send("PSYNC", "?", "-1")
+
+            def has_rate():
+                for _ in range(20):
+                    connection("SET", "k", "v" * 2000)
+                return float(figures(connection, "stats")["instantaneous_output_repl_kbps"]) > 0
+
+            eventually(has_rate, "no rate is shown")
+
+
+def test_protocol_errors_of_clients_are_expected(servers):
+    for server in servers:
+        with server.connect() as connection, server.connect() as bad:
+            bad.send_raw(b"*1\r\n$-5\r\n")
+            assert bad.read_until_closed().startswith(b"-ERR Protocol error")
+            assert figures(connection, "stats")["unexpected_error_replies"] == "0"
+
+
 def test_resetstat_begins_counts_anew(servers):
     names = ("sync_full", "total_net_repl_output_bytes", "rdb_saves", "evicted_scripts")
     for server in servers:

@@ -13,6 +13,7 @@ use crate::expiry::Expirer;
 use crate::job_runner::Runner;
 use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
+use crate::stats::Totals;
 use mantissa_sys::clock::unix_ms;
 
 /// Maximum time for eviction in one round.
@@ -37,7 +38,7 @@ pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) ->
 /// The work of the background thread. A program that does not start the thread calls [`Background::round`].
 pub struct Background<'e> {
     context: Context<'e>,
-    sampled: (Instant, crate::stats::Totals),
+    sampled: Sample,
     expirer: Expirer,
     walker: Walker,
     compactor: Compactor,
@@ -50,7 +51,7 @@ impl<'e> Background<'e> {
     pub fn new(engine: &'e Engine) -> Self {
         Background {
             context: Context::new(engine, engine.worker_count()),
-            sampled: (clock::now(), engine.stats.totals()),
+            sampled: Sample::take(engine),
             expirer: Expirer::default(),
             walker: Walker::default(),
             compactor: Compactor::default(),
@@ -102,8 +103,8 @@ impl<'e> Background<'e> {
             crate::tracking::drop_surplus(context);
             self.walker.step(&engine.keyspace, &engine.key_sizes, changes(engine));
             also(engine);
-            if clock::since(self.sampled.0) >= Duration::from_millis(500) {
-                self.sampled = sample(engine, &self.sampled);
+            if clock::since(self.sampled.at) >= Duration::from_millis(500) {
+                self.sampled = self.sampled.next(engine);
                 mantissa_store::heap::tick();
             }
             crate::persistence::tick(context);
@@ -135,23 +136,46 @@ fn changes(engine: &Engine) -> u64 {
     engine.persistence.dirty.total() + totals.expired_keys + totals.evicted_keys
 }
 
-/// Notes the rates since the last sample.
-fn sample(
-    engine: &Engine,
-    (since, before): &(Instant, crate::stats::Totals),
-) -> (Instant, crate::stats::Totals) {
-    let totals = engine.stats.totals();
-    let elapsed_ms = clock::since(*since).as_millis().max(1) as u64;
-    let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms;
-    let stats = &engine.stats;
-    stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
-    stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
-    stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
-    stats.iterations_per_second.store(rate(totals.iterations, before.iterations), Ordering::Relaxed);
-    let iterations = totals.iterations.saturating_sub(before.iterations).max(1);
-    let iteration_us = totals.iteration_ns.saturating_sub(before.iteration_ns) / iterations / 1000;
-    stats.iteration_us.store(iteration_us, Ordering::Relaxed);
-    let used = mantissa_store::allocator::allocated_bytes() as u64;
-    stats.note_memory(used, unix_ms());
-    (clock::now(), totals)
+/// Counters at a moment.
+struct Sample {
+    at: Instant,
+    totals: Totals,
+    /// Bytes that have come from the primary, and that have gone to replicas.
+    replicated_bytes: [u64; 2],
+}
+
+impl Sample {
+    fn take(engine: &Engine) -> Sample {
+        let replication = &engine.replication;
+        let counters = [&replication.link.read_bytes, &replication.serving.sent_bytes];
+        Sample {
+            at: clock::now(),
+            totals: engine.stats.totals(),
+            replicated_bytes: counters.map(|counter| counter.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Takes the next sample, and notes the rates since this one.
+    fn next(&self, engine: &Engine) -> Sample {
+        let sample = Sample::take(engine);
+        let (totals, before, stats) = (&sample.totals, &self.totals, &engine.stats);
+        let elapsed_ms = sample.at.saturating_duration_since(self.at).as_millis().max(1) as u64;
+        let ([read, sent], [read_before, sent_before]) = (sample.replicated_bytes, self.replicated_bytes);
+        for (rate, now, before) in [
+            (&stats.operations_per_second, totals.commands, before.commands),
+            (&stats.input_bytes_per_second, totals.input_bytes, before.input_bytes),
+            (&stats.output_bytes_per_second, totals.output_bytes, before.output_bytes),
+            (&stats.primary_bytes_per_second, read, read_before),
+            (&stats.replica_bytes_per_second, sent, sent_before),
+            (&stats.iterations_per_second, totals.iterations, before.iterations),
+        ] {
+            rate.store(now.saturating_sub(before) * 1000 / elapsed_ms, Ordering::Relaxed);
+        }
+        let iterations = totals.iterations.saturating_sub(before.iterations).max(1);
+        let iteration_us = totals.iteration_ns.saturating_sub(before.iteration_ns) / iterations / 1000;
+        stats.iteration_us.store(iteration_us, Ordering::Relaxed);
+        let used = mantissa_store::allocator::allocated_bytes() as u64;
+        stats.note_memory(used, unix_ms());
+        sample
+    }
 }

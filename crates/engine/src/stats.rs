@@ -89,7 +89,7 @@ counters! {
     evicted_keys,
     /// Error replies.
     error_replies,
-    /// Replies of unexpected commands, protocol errors.
+    /// Errors that commands of a log or of the primary have ended in.
     unexpected_error_replies,
     /// Clients closed because of output limits.
     output_limit_disconnections,
@@ -147,6 +147,10 @@ pub struct Stats {
     pub input_bytes_per_second: AtomicU64,
     /// Bytes per second sent, as last sampled.
     pub output_bytes_per_second: AtomicU64,
+    /// Bytes per second received from the primary, as last sampled.
+    pub primary_bytes_per_second: AtomicU64,
+    /// Bytes per second sent to replicas, as last sampled.
+    pub replica_bytes_per_second: AtomicU64,
     /// When the statistics were last reset, Unix time in ms.
     pub reset_ms: AtomicI64,
 }
@@ -175,6 +179,8 @@ impl Stats {
             operations_per_second: AtomicU64::new(0),
             input_bytes_per_second: AtomicU64::new(0),
             output_bytes_per_second: AtomicU64::new(0),
+            primary_bytes_per_second: AtomicU64::new(0),
+            replica_bytes_per_second: AtomicU64::new(0),
             reset_ms: AtomicI64::new(0),
         }
     }

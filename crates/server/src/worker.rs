@@ -768,8 +768,6 @@ impl<'e> Worker<'e> {
     }
 
     fn protocol_error(&self, connection: &mut Connection, reply: &mut Reply, error: &ProtocolError) {
-        let counters = &self.context.engine.stats.workers[self.context.worker];
-        stats::add(&counters.unexpected_error_replies, 1);
         let text = error.message();
         self.context.engine.stats.count_error(self.context.worker, &String::from_utf8_lossy(&text));
         reply.error_bytes(&text);

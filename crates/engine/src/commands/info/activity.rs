@@ -11,8 +11,13 @@ use crate::latency::Distribution;
 use mantissa_config::format_percentile;
 
 /// Figures of Redis's defragmentation, which is another one here.
-const DEFRAGMENTATION: [&str; 4] =
-    ["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses"];
+const DEFRAGMENTATION: [&str; 5] = [
+    "active_defrag_hits",
+    "active_defrag_misses",
+    "active_defrag_key_hits",
+    "active_defrag_key_misses",
+    "current_active_defrag_time",
+];
 
 pub(super) fn stats(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
@@ -29,7 +34,8 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("total_net_repl_output_bytes", rate(&serving.sent_bytes));
     lines.add("instantaneous_input_kbps", kilobytes(rate(&engine.stats.input_bytes_per_second)));
     lines.add("instantaneous_output_kbps", kilobytes(rate(&engine.stats.output_bytes_per_second)));
-    ["input", "output"].iter().for_each(|way| lines.add(&format!("instantaneous_{way}_repl_kbps"), "0.00"));
+    lines.add("instantaneous_input_repl_kbps", kilobytes(rate(&engine.stats.primary_bytes_per_second)));
+    lines.add("instantaneous_output_repl_kbps", kilobytes(rate(&engine.stats.replica_bytes_per_second)));
     lines.add("rejected_connections", totals.rejected_connections);
     lines.add("sync_full", rate(&serving.full_syncs));
     lines.add("sync_partial_ok", rate(&serving.partial_syncs));
@@ -56,7 +62,6 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("slave_expires_tracked_keys", engine.replication.own_expiries.lock().keys.len());
     lines.zeros(&DEFRAGMENTATION);
     lines.add("total_active_defrag_time", engine.compaction.spent_us.load(Ordering::Relaxed) / 1000);
-    lines.zeros(&["current_active_defrag_time"]);
     lines.add("compaction_walks", engine.compaction.walks.load(Ordering::Relaxed));
     lines.add("compaction_released_bytes", engine.compaction.released_bytes.load(Ordering::Relaxed));
     let tracked = engine.keyspace.tracked();
