@@ -82,6 +82,16 @@ def test_a_full_sync_the_stream_and_a_partial_sync(primary, start_server):
         assert line in log, line
 
 
+@pytest.mark.parametrize("lazy, count", [("yes", "1000"), ("no", "0")])
+def test_the_old_data_count_as_freed_lazily(lazy, count, primary, start_server):
+    replica = start_server(options={"replica-lazy-flush": lazy})
+    with replica.connect() as connection:
+        connection.call("DEBUG", "POPULATE", 1000)
+    follow(replica, primary)
+    in_step(primary, replica)
+    eventually(lambda: info(replica, "memory")["lazyfreed_objects"] == count, "they do not count")
+
+
 def test_a_promoted_replica_takes_writes_and_its_primary_follows_without_a_full_sync(primary, start_server):
     replica = start_server()
     fill(primary, "before")

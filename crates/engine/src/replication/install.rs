@@ -192,7 +192,7 @@ impl Work<'_> {
         })?;
         self.is_emptied.set(true);
         match engine.active_config().config.replica_lazy_flush {
-            true => lazy_free::free(engine, old),
+            true => lazy_free::free(engine, old.map(counted)),
             false => drop(old),
         }
         let loaded = self.load_at_once(path);
@@ -323,7 +323,14 @@ fn free(engine: &Engine, aside: &Keyspace) {
         to_free.databases.extend(shard.databases.iter_mut().filter_map(|database| database.take()));
     }
     drop(locked);
-    lazy_free::free(engine, to_free.if_any());
+    let is_counted = engine.active_config().config.replica_lazy_flush;
+    lazy_free::free(engine, if is_counted { counted(to_free) } else { to_free }.if_any());
+}
+
+/// The old data, whose keys count as freed lazily: `lazyfreed_objects`.
+fn counted(to_free: LazyFree) -> LazyFree {
+    let lazy_objects = to_free.databases.iter().map(|database| database.len() as u64).sum();
+    LazyFree { lazy_objects, ..to_free }
 }
 
 /// The database that a dump says the stream has selected.
