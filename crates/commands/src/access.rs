@@ -85,7 +85,7 @@ pub struct Access<'a> {
     /// The command comes from the primary that this server follows.
     is_applied: bool,
     /// A script has called the command.
-    in_script: bool,
+    pub in_script: bool,
     collected: &'a mut Collected,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
@@ -173,16 +173,6 @@ impl<'a> Access<'a> {
     pub fn end_loading(&mut self) {
         self.now_ms = self.clock_ms;
         self.is_logged = self.locked.keyspace().is_logged();
-    }
-
-    /// Says whether a script calls the commands that follow. Returns what was so before.
-    pub fn set_in_script(&mut self, in_script: bool) -> bool {
-        std::mem::replace(&mut self.in_script, in_script)
-    }
-
-    /// Whether a script has called the command.
-    pub(crate) fn in_script(&self) -> bool {
-        self.in_script
     }
 
     /// Whether the command comes from a log.

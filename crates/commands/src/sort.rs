@@ -201,7 +201,7 @@ fn sorted_elements<'k>(
             let members = |range: Range<usize>| set.range(range).map(|(member, _)| Element::Bytes(member));
             return Ok(in_stored_order(set.len(), options, members));
         }
-        Some(ValueRef::Set(set)) if keeps_order && options.store.is_none() && !access.in_script() => {
+        Some(ValueRef::Set(set)) if keeps_order && options.store.is_none() && !access.in_script => {
             let window = options.window(set.len());
             return Ok(set.iter().skip(window.start).take(window.len()).collect());
         }

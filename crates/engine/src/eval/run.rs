@@ -234,9 +234,9 @@ impl Host for Run<'_, '_, '_> {
         }
         reply.set_protocol(self.protocol);
         let in_script = std::mem::replace(&mut self.context.in_script, true);
-        let access_in_script = self.access.set_in_script(true);
+        let access_in_script = std::mem::replace(&mut self.access.in_script, true);
         let outcome = self.execute(args, reply);
-        self.access.set_in_script(access_in_script);
+        self.access.in_script = access_in_script;
         self.context.in_script = in_script;
         match outcome {
             Ok(()) if reply.has_overflowed() => counted(b"ERR the reply is larger than a script may hold"),
