@@ -223,6 +223,26 @@ def shutdown_waits(stage):
     stage.r("GET k")
 
 
+@scenario()
+def shutdowns_of_many_clients_are_called_off(stage):
+    stage.link()
+    stage.primary.config(shutdown_timeout=60)
+    stage.replica.suspend()
+    try:
+        stage.p("SET k v")
+        enders = [stage.primary.connect() for _ in range(4)]
+        for ender in enders:
+            ender.send("SHUTDOWN", "NOSAVE")
+        stage.until_figure(stage.primary, "blocked_clients", "4", "clients")
+        stage.p("SHUTDOWN ABORT")
+        for ender in enders:
+            stage.note("who asked", ender.read().raw)
+            ender.close()
+    finally:
+        stage.replica.resume()
+    stage.p("SET k w", "SHUTDOWN ABORT")
+
+
 @scenario(primary={"save": "3600 1", "enable_protected_configs": "yes", "shutdown_timeout": 60})
 def shutdown_that_fails(stage):
     """Where the dump can not be written after the wait for replicas, writes go on."""

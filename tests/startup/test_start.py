@@ -65,6 +65,10 @@ def test_under_the_name_of_redis_cli_it_refuses_as_that_does(words, tmp_path):
     result = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
     expected = f"Unrecognized option or bad number of args for: '{words[-1]}'\n"
     assert (result.returncode, result.stdout, result.stderr) == (1, "", expected)
+    for pair in (["-2", "-3"], ["-x", "-X", "tag"]):
+        result = subprocess.run([program, *pair, "PING"], capture_output=True, text=True, timeout=60)
+        assert result.returncode == 1
+        assert result.stderr == f"Options {pair[0]} and {pair[1]} are mutually exclusive.\n"
 
 
 def test_directives_from_file_and_command_line(start_server):

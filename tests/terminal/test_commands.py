@@ -51,6 +51,9 @@ FORMATS = [
     ["-3", "--no-raw"],
     ["-3", "--csv"],
     ["--json", "-2"],
+    ["--json", "--csv"],
+    ["--raw", "--quoted-json"],
+    ["--no-raw", "--raw"],
     ["-e"],
     ["-e", "--json"],
     ["-d", "|"],
@@ -167,7 +170,7 @@ def test_no_server(subject, cli, redis_cli):
 
 
 def test_what_is_not_there_is_refused_by_name(subject, cli):
-    for words in (["--cluster", "create"], ["--replica"], ["--ldb", "--eval", "x"], ["--lru-test", "10"]):
+    for words in (["--cluster", "create"], ["--ldb", "--eval", "x"], ["--lru-test", "10"]):
         result = cli(subject, *words)
         assert result.code == 1 and words[0].encode() in result.err, result
     result = cli(subject, "--no-such-option")

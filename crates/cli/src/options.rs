@@ -80,19 +80,19 @@ pub(crate) struct Options {
     #[arg(short = 'e')]
     error_code: bool,
     /// Show replies as they are, which is the default where the output is not a terminal
-    #[arg(long, conflicts_with = "no_raw")]
+    #[arg(long, overrides_with = "no_raw")]
     raw: bool,
     /// Show replies for people also where the output is not a terminal
     #[arg(long)]
     no_raw: bool,
     /// Show replies as comma-separated values
-    #[arg(long, conflicts_with_all = ["raw", "no_raw"])]
+    #[arg(long, overrides_with_all = ["raw", "no_raw"])]
     csv: bool,
     /// Show replies as JSON; speaks RESP3 unless told otherwise
-    #[arg(long, conflicts_with_all = ["raw", "no_raw", "csv"])]
+    #[arg(long, overrides_with_all = ["raw", "no_raw", "csv"])]
     json: bool,
     /// Show replies as JSON in ASCII: other bytes become escapes
-    #[arg(long, conflicts_with_all = ["raw", "no_raw", "csv", "json"])]
+    #[arg(long, overrides_with_all = ["raw", "no_raw", "csv", "json"])]
     quoted_json: bool,
     /// What separates the elements of raw replies [default: a line end]
     #[arg(short = 'd', value_name = "DELIMITER")]
@@ -117,7 +117,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PATTERN")]
     pattern: Option<OsString>,
     /// The same as a quoted string with escapes
-    #[arg(long, value_name = "PATTERN", conflicts_with = "pattern")]
+    #[arg(long, value_name = "PATTERN", overrides_with = "pattern")]
     quoted_pattern: Option<OsString>,
     /// How many keys SCAN looks at in a step
     #[arg(long, value_name = "NUMBER")]

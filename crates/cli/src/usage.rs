@@ -17,6 +17,10 @@ pub(crate) fn explain<T: CommandFactory>(args: &[OsString], error: &clap::Error)
     }
     let name = args.first().and_then(|name| name.to_str()).unwrap_or_default();
     if error.use_stderr() && (name.starts_with("redis-") || name.starts_with("valkey-")) {
+        if let Some((one, other)) = conflict(error) {
+            eprintln!("Options {one} and {other} are mutually exclusive.");
+            return ExitCode::FAILURE;
+        }
         let word = match (error.kind(), error.get(ContextKind::InvalidArg)) {
             (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word,
             _ => last,
@@ -27,4 +31,18 @@ pub(crate) fn explain<T: CommandFactory>(args: &[OsString], error: &clap::Error)
     // Nothing is left to do if it cannot be printed.
     let _ = error.print();
     if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The options that exclude each other, where that is the error.
+fn conflict(error: &clap::Error) -> Option<(&'static str, &'static str)> {
+    let option = |kind| match error.get(kind) {
+        Some(ContextValue::String(shown)) => shown.get(..2),
+        Some(ContextValue::Strings(shown)) => shown.first().and_then(|shown| shown.get(..2)),
+        _ => None,
+    };
+    match (option(ContextKind::InvalidArg)?, option(ContextKind::PriorArg)?) {
+        ("-x", "-X") | ("-X", "-x") => Some(("-x", "-X")),
+        ("-2", "-3") | ("-3", "-2") => Some(("-2", "-3")),
+        _ => None,
+    }
 }

@@ -525,8 +525,10 @@ fn wait_for_end(
                 };
                 let is_loading = engine.persistence.loading.load(Ordering::Acquire);
                 // What has been loaded so far is not what there is.
-                let may_end =
-                    || waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags);
+                let may_end = || {
+                    waits::before_shutdown(engine, flags, waits::begin_shutdown(engine))
+                        && persistence::save_before_exit(engine, flags)
+                };
                 if is_loading || may_end() {
                     return 0;
                 }

@@ -106,7 +106,8 @@ pub(super) fn start_as(
             }
             Err(reason) if is_void(engine, epoch) => {
                 notice!("Background AOF rewrite ended: it is not wanted any more");
-                backup::note_failed_rewrite(engine, &reason);
+                let ends = engine.persistence.background_ends.load(Ordering::Relaxed);
+                backup::note_failed_rewrite(engine, if ends { "the server ended" } else { &reason });
             }
             Err(reason) => {
                 rewrite.has_failed.store(true, Ordering::Relaxed);

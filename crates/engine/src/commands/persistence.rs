@@ -152,10 +152,7 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         return Err(Error::SYNTAX);
     }
     if abort {
-        let serving = &invocation.engine().replication.serving;
-        if serving.ends_ms.load(Ordering::Relaxed) == 0
-            || serving.is_end_aborted.swap(true, Ordering::Relaxed)
-        {
+        if !waits::abort_shutdown(invocation.engine()) {
             return Err(Error::fixed("ERR No shutdown in progress."));
         }
         notice!("Shutdown manually aborted.");
@@ -191,9 +188,10 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
 fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flags: ShutdownFlags) -> Outcome {
     let (engine, session) = (invocation.engine(), &mut *invocation.session);
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
+    let begun = waits::begin_shutdown(engine);
     blocking::wait(engine, session, Arc::clone(&blocked));
     let body = move |engine: &Engine| {
-        if waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags) {
+        if waits::before_shutdown(engine, flags, begun) && persistence::save_before_exit(engine, flags) {
             engine.host().shut_down(0);
             return;
         }

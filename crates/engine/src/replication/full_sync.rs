@@ -355,7 +355,7 @@ impl Dump<'_> {
         for replica in self.targets.lock().iter() {
             let mut outgoing = replica.outgoing.lock();
             // In parts its end is told, so that the stream can follow at once.
-            let awaits_ack = awaits_ack && !outgoing.has_parts;
+            let awaits_ack = awaits_ack && !outgoing.has_parts && !outgoing.has_acked;
             (outgoing.dump_ended, outgoing.awaits_ack) = (true, awaits_ack);
             drop(outgoing);
             if awaits_ack {

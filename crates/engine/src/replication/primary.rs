@@ -232,10 +232,17 @@ pub fn acknowledge(engine: &Engine, replica: &Replica, offset: u64, durable: Opt
         replica.acked_durable.fetch_max(durable, Ordering::Release);
     }
     replica.acked_ms.store(now_ms, Ordering::Relaxed);
-    if replica.state() == ReplicaState::Online {
+    let mut outgoing = replica.outgoing.lock();
+    match replica.state() {
         // The worker that runs this sends at the end of its iteration.
-        replica.outgoing.lock().awaits_ack = false;
+        ReplicaState::Online => outgoing.awaits_ack = false,
+        // The replica has seen the end of the dump before this server has noted it.
+        ReplicaState::ReceivesDump if outgoing.dump.is_empty() => {
+            (outgoing.awaits_ack, outgoing.has_acked) = (false, true);
+        }
+        _ => {}
     }
+    drop(outgoing);
     waits::serve(engine, false);
 }
 

@@ -83,19 +83,42 @@ pub fn after_failed_shutdown(engine: &Engine) {
     }
 }
 
+/// Begins a shutdown that waits for replicas and may be called off from now on. Returns what
+/// [`before_shutdown`] takes.
+pub fn begin_shutdown(engine: &Engine) -> u64 {
+    let serving = &engine.replication.serving;
+    let aborts = serving.aborts.load(Ordering::SeqCst);
+    let timeout_s = engine.active_config().config.shutdown_timeout_s;
+    serving.ends_ms.store(clock::unix_ms() + i64::from(timeout_s) * 1000, Ordering::SeqCst);
+    aborts
+}
+
+/// Calls off all shutdowns that have begun; false if none has.
+pub fn abort_shutdown(engine: &Engine) -> bool {
+    let serving = &engine.replication.serving;
+    let is_any = serving.ends_ms.swap(0, Ordering::SeqCst) != 0;
+    if is_any {
+        serving.aborts.fetch_add(1, Ordering::SeqCst);
+    }
+    is_any
+}
+
 /// Waits until all replicas have everything, for `shutdown-timeout` at most, and holds writes back meanwhile
 /// and afterwards. False if that was called off: writes go on. Not to be called by a worker.
-pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
+pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> bool {
     const LOOK_INTERVAL: Duration = Duration::from_millis(10);
     const ASK_EVERY: usize = 100;
+    let serving = &engine.replication.serving;
+    let is_aborted = || serving.aborts.load(Ordering::SeqCst) != begun;
+    if is_aborted() {
+        return false;
+    }
     if !delays_shutdown(engine, flags) {
+        serving.ends_ms.store(0, Ordering::SeqCst);
         return true;
     }
-    let serving = &engine.replication.serving;
     let replicas = engine.replication.replica_count.load(Ordering::Relaxed);
-    serving.is_end_aborted.store(false, Ordering::Relaxed);
     let timeout_s = engine.active_config().config.shutdown_timeout_s;
-    serving.ends_ms.store(clock::unix_ms() + i64::from(timeout_s) * 1000, Ordering::Relaxed);
     notice!("Waiting for replicas before shutting down.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
     engine.heed_pause(clock::unix_ms());
@@ -106,8 +129,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
     let end = primary::offset(engine);
     let mut asks = 0;
     while !lagging(engine, end).is_empty() && clock::now() < deadline {
-        if serving.is_end_aborted.load(Ordering::Relaxed) {
-            serving.ends_ms.store(0, Ordering::Relaxed);
+        if is_aborted() {
             engine.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
             engine.send_all(|| Message::Resume);
             return false;
@@ -119,7 +141,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
         asks = (asks + 1) % ASK_EVERY;
         simulation::sleep(LOOK_INTERVAL);
     }
-    serving.ends_ms.store(0, Ordering::Relaxed);
+    serving.ends_ms.store(0, Ordering::SeqCst);
     let lagging = lagging(engine, end);
     for replica in &lagging {
         let acked = replica.acked.load(Ordering::Relaxed);

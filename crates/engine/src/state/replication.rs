@@ -431,6 +431,8 @@ pub struct Outgoing {
     pub dump_ended: bool,
     /// The stream begins when the replica acknowledges the dump, whose end it knows by a mark only.
     pub awaits_ack: bool,
+    /// It has acknowledged the dump already.
+    pub has_acked: bool,
     /// The reader of the stream. It is read from when the dump has been sent, or in parts.
     pub reader: Option<Reader>,
     /// The dump goes in parts.

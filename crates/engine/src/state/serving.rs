@@ -22,8 +22,8 @@ pub struct Serving {
     pub dump_count: AtomicU64,
     /// When a shutdown goes on that waits for replicas, Unix time in ms; 0 if none does.
     pub ends_ms: AtomicI64,
-    /// It is called off.
-    pub is_end_aborted: AtomicBool,
+    /// How many times shutdowns were called off.
+    pub aborts: AtomicU64,
     /// Full synchronisations so far: `sync_full`.
     pub full_syncs: AtomicU64,
     /// Partial resynchronisations so far: `sync_partial_ok`.
@@ -54,7 +54,7 @@ impl Serving {
             dumping_since_s: AtomicI64::new(0),
             dump_count: AtomicU64::new(0),
             ends_ms: AtomicI64::new(0),
-            is_end_aborted: AtomicBool::new(false),
+            aborts: AtomicU64::new(0),
             full_syncs: AtomicU64::new(0),
             partial_syncs: AtomicU64::new(0),
             refused_partial_syncs: AtomicU64::new(0),
