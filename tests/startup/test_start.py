@@ -299,8 +299,9 @@ def test_ping_and_scripts_tell_that_dumps_fail(start_server):
             failed = lambda: b"rdb_last_bgsave_status:err" in connection.call("INFO", "persistence")
             eventually(failed, "the save has not failed")
             commands = [
-                *(["PING"], ["PING", "x"], ["ECHO", "x"], ["SET", "k", "v"], ["GET", "k"], ["MULTI"], ["PING"], ["EXEC"]),
-                *(["EVAL", "return 1", 0], ["EVAL", "#!lua\nreturn 1", 0], ["EVAL", "#!lua flags=no-writes\nreturn 1", 0]),
+                *(["PING"], ["PING", "x"], ["ECHO", "x"], ["SET", "k", "v"], ["GET", "k"]),
+                *(["MULTI"], ["PING"], ["EXEC"], ["EVAL", "return 1", 0], ["EVAL", "#!lua\nreturn 1", 0]),
+                ["EVAL", "#!lua flags=no-writes\nreturn 1", 0],
                 ["EVAL", "return redis.call('PING')", 0],
             ]
             outcomes.append([connection(*command).raw for command in commands])

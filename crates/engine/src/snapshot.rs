@@ -223,6 +223,15 @@ struct Plan<'a> {
     end: End<'a>,
 }
 
+fn options_of(active: &ActiveConfig, target: Target, is_plain: bool) -> WriteOptions {
+    WriteOptions {
+        compress: active.config.rdbcompression && !is_plain,
+        checksum: active.config.rdbchecksum && !is_plain,
+        limits: active.settings.limits.clone(),
+        target,
+    }
+}
+
 fn write_as(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -236,12 +245,7 @@ fn write_as(
     let usage_of = |clock: u32| saved_usage(&active, clock, now_ms);
     let policy = active.config.maxmemory_policy.name();
     let tells_usage = policy.ends_with("-lru") || policy.ends_with("-lfu");
-    let options = WriteOptions {
-        compress: active.config.rdbcompression && !is_plain,
-        checksum: active.config.rdbchecksum && !is_plain,
-        limits: active.settings.limits.clone(),
-        target,
-    };
+    let options = options_of(&active, target, is_plain);
     let mut writer = Writer::new(file, options.clone(), None);
 
     let mut locked = lock_all(keyspace);

@@ -178,8 +178,8 @@ impl Log {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Bytes of memory that the log has beyond what backlogs keep: for readers that are slow, and for reuse. Who
-    /// has a limit of memory does not count them: to evict keys would make the log grow.
+    /// Bytes of memory that the log has beyond what backlogs keep: for readers that are slow, and for reuse.
+    /// Who has a limit of memory does not count them: to evict keys would make the log grow.
     pub fn bytes_beyond_backlog(&self) -> u64 {
         let held = append_block::held_bytes() + UNIT_BUFFER_BYTES.load(Ordering::Relaxed);
         u64::try_from(held).unwrap_or(0).saturating_sub(self.kept.load(Ordering::Relaxed))

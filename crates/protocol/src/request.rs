@@ -170,7 +170,7 @@ impl RequestParser {
         self.unfinished.is_none()
     }
 
-    /// Bytes of an unfinished request that have been read: whole arguments, and the lines before the next one.
+    /// Bytes of an unfinished request that have been read: whole arguments, and the lines before the next.
     pub fn bytes_read(&self) -> usize {
         self.unfinished.as_ref().map_or(0, |unfinished| unfinished.place.at)
     }

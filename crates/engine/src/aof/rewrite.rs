@@ -54,7 +54,7 @@ fn is_void(engine: &Engine, epoch: u64) -> bool {
     ends || engine.aof.rewrite.epoch.load(Ordering::SeqCst) != epoch
 }
 
-/// Waits until one that has been made void has ended, but not long: a client may ask for the next one at once.
+/// Waits until one that has been made void has ended, but not long: a client may ask for the next one then.
 pub(super) fn wait_for_void(engine: &Engine) {
     const WAIT_MAX: Duration = Duration::from_millis(500);
     const LOOK_INTERVAL: Duration = Duration::from_millis(1);

@@ -7,10 +7,10 @@
 //! width:  1             | 2                   | 4                | 8
 //! ```
 //!
-//! The counts of the classes of one width take 1 KB, which is made when the first such call is counted: those of
-//! a command take some 5 KB, of 24. Recording costs a few instructions: one class is counted up. One thread
-//! records, any thread may read: counts are read one by one, so that a reader sees calls that happened while it
-//! read, or not.
+//! The counts of the classes of one width take 1 KB, which is made when the first such call is counted: those
+//! of a command take some 5 KB, of 24. Recording costs a few instructions: one class is counted up. One
+//! thread records, any thread may read: counts are read one by one, so that a reader sees calls that happened
+//! while it read, or not.
 
 use mantissa_protocol::Reply;
 use std::sync::OnceLock;
@@ -45,8 +45,8 @@ const fn highest_of(class: usize) -> u64 {
 /// The counts of [`HALF`] classes that follow each other.
 type Row = [AtomicU64; HALF as usize];
 
-/// The first class at which LATENCY HISTOGRAM tells of a step, from a class on: the first of a row, of more than a
-/// microsecond, or the last of all.
+/// The first class at which LATENCY HISTOGRAM tells of a step, from a class on: the first of a row, of more
+/// than a microsecond, or the last of all.
 fn step_of(class: usize) -> usize {
     let first = class.next_multiple_of(HALF as usize).max(class_of(1024));
     first.min(CLASSES - 1)

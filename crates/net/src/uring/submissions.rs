@@ -18,8 +18,8 @@ use crate::slots::Conn;
 const GATHERED: usize = 32;
 /// Maximum bytes of one send, far below the limit of its 32-bit length.
 const OPERATION_BYTES_MAX: usize = 1 << 30;
-/// Bytes of a fill that one receive waits for: until then the kernel does not tell how many have arrived. To wait
-/// for none takes a tenth more processor time for values of 64 MB. The last bytes are not waited for.
+/// Bytes of a fill that one receive waits for: until then the kernel does not tell how many have arrived. To
+/// wait for none takes a tenth more processor time for values of 64 MB. The last bytes are not waited for.
 const FILL_OPERATION_BYTES_MAX: usize = 256 << 10;
 
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
