@@ -136,6 +136,9 @@ pub struct ExpiredFields {
     pub fields: Vec<Box<[u8]>>,
 }
 
+/// The database and the key of what was removed, and the command that removes it.
+pub type RemovedKey = (usize, Box<[u8]>, &'static [u8]);
+
 /// What a command has caused.
 #[derive(Default)]
 pub struct Effects {
@@ -158,7 +161,7 @@ pub struct Effects {
     /// Keys that were found expired by lookups that may not remove them.
     pub expired: Vec<(usize, Box<[u8]>)>,
     /// Keys that were removed by expiry or eviction, for the log, with the command that does the same.
-    pub removed_expired: Vec<(usize, Box<[u8]>, &'static [u8])>,
+    pub removed_expired: Vec<RemovedKey>,
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,
     /// Keys whose values were read and that no argument names.
