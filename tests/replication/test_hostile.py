@@ -454,6 +454,25 @@ def test_a_replica_that_never_reads_the_stream(start_node):
     assert primary.stat("sync_full") == 2
 
 
+def test_what_has_expired_under_a_pause_is_removed_before_what_is_written(start_node):
+    """Reads leave it until the pause ends, but replicas must not see it when they apply the first write."""
+    primary = start_node(SUBJECT, hz=1)
+    replica = start_node(SUBJECT)
+    link(replica, primary)
+    for number in range(5):
+        primary.call("DEL", "source", "copy")
+        primary.call("SADD", "source", "x")
+        primary.call("SADD", "other", "y")
+        primary.call("PEXPIRE", "source", 20)
+        primary.call("CLIENT", "PAUSE", 60 + 11 * number, "WRITE")
+        with primary.connect() as reader, primary.connect() as writer:
+            until(lambda: reader("EXISTS", "source").raw == b":0\r\n", "it does not expire")
+            writer.send("SUNIONSTORE", "copy", "source", "other")
+            assert writer.read().raw == b":1\r\n"
+        wait_in_sync(primary, replica)
+        expect_same_data(primary, replica)
+
+
 def test_what_waits_for_a_replica_evicts_no_keys(start_node):
     """It is not counted against maxmemory, as in Redis: evictions would make it grow."""
     primary = start_node(SUBJECT, client_output_buffer_limit="replica 0 0 0", repl_backlog_size=MIB)

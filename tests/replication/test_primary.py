@@ -182,5 +182,6 @@ def test_debug_replicate_sends_what_it_is_given(primary):
         replica.send("REPLCONF", "ACK", 0)
         assert connection("DEBUG", "REPLICATE", "fake", "x").text() == "OK"
         assert replica.command() == [b"fake", b"x"]
+        assert connection("DEBUG", "REPLICATE", "select", "3").is_error
         connection.call("CONFIG", "SET", "appendonly", "yes")
         assert connection("DEBUG", "REPLICATE", "fake").is_error

@@ -186,7 +186,8 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
         }
     }
     // Where expired keys are kept, one of them is shown rather than nothing, as in Redis.
-    let kept = expired.first().filter(|_| access.keyspace().keeps_expired()).map(|(_, key)| key.clone());
+    let keeps = access.keyspace().keeps_expired() || access.keyspace().pauses_expiry();
+    let kept = expired.first().filter(|_| keeps).map(|(_, key)| key.clone());
     access.note_expired(expired);
     for index in 0..access.shard_count() {
         let is_found = access.visit_shard(index, |shard| {

@@ -338,7 +338,7 @@ impl Embedded {
         }
         let engine = &self.engine;
         let flags = ShutdownFlags { force: false, ..ShutdownFlags::default() };
-        let is_saved = persistence::save_before_exit(engine, flags);
+        let is_saved = persistence::save_at_end(engine, flags);
         stop_threads(engine);
         match is_saved {
             true if engine.aof.is_lost() => Err(EmbeddedError(engine.aof.refusal_text())),

@@ -251,15 +251,27 @@ fn may_end_without_log(engine: &Engine, flags: ShutdownFlags) -> bool {
 /// and what is written in the background ends. False if that failed and the engine must not end: then writes
 /// go on.
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
-    if !may_end_without_log(engine, flags) {
-        return false;
-    }
+    may_end_without_log(engine, flags) && save_at_end(engine, flags)
+}
+
+/// The same for an engine that ends in any case.
+pub fn save_at_end(engine: &Engine, flags: ShutdownFlags) -> bool {
     end_background(engine);
     let is_saved = save_last(engine, flags);
     if !is_saved {
         engine.persistence.background_ends.store(false, Ordering::Relaxed);
     }
     is_saved
+}
+
+/// Has an engine go on that was to end and does not.
+pub fn go_on(engine: &Engine) {
+    engine.persistence.background_ends.store(false, Ordering::Relaxed);
+    if engine.pause.until_ms.load(Ordering::Relaxed) == i64::MAX {
+        engine.pause.end();
+        engine.heed_pause(unix_ms());
+        engine.send_all(|| Message::Resume);
+    }
 }
 
 fn save_last(engine: &Engine, flags: ShutdownFlags) -> bool {

@@ -133,8 +133,9 @@ fn connect_tcp(source: &str, address: SocketAddr, timeout: Duration) -> io::Resu
     {
         let same_family = |own: &SocketAddr| own.is_ipv4() == address.is_ipv4();
         for own in sources.filter(same_family) {
-            if let Ok(stream) = mantissa_net::connect_from(own.ip(), address, timeout) {
-                return Ok(stream);
+            match mantissa_net::connect_from(own.ip(), address, timeout) {
+                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+                connected => return connected,
             }
         }
     }

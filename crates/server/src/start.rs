@@ -525,15 +525,15 @@ fn wait_for_end(
                 };
                 let is_loading = engine.persistence.loading.load(Ordering::Acquire);
                 // What has been loaded so far is not what there is.
-                let may_end = || {
-                    waits::before_shutdown(engine, flags, waits::begin_shutdown(engine))
-                        && persistence::save_before_exit(engine, flags)
-                };
-                if is_loading || may_end() {
+                if is_loading {
+                    return 0;
+                }
+                let waited = waits::before_shutdown(engine, flags, waits::begin_shutdown(engine));
+                if waited.is_some() && persistence::save_before_exit(engine, flags) {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");
-                waits::after_failed_shutdown(engine);
+                waits::after_failed_shutdown(engine, waited);
                 supervision.goes_on();
                 signals.forgive_interrupt();
             }

@@ -49,6 +49,7 @@ pub struct Keyspace {
     is_logged: AtomicBool,
     /// Whether what has expired is hidden and not removed. It changes only while all shards are locked.
     keeps_expired: AtomicBool,
+    /// Whether reads do not remove it either, because writes are paused.
     pauses_expiry: AtomicBool,
 }
 
@@ -119,14 +120,20 @@ impl Keyspace {
         self.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
-    /// Whether what has expired is hidden and not removed: another server says when it goes, or writes are
-    /// paused. The first does not change while the caller holds a lock.
+    /// Whether what has expired is hidden and not removed: another server says when it goes. Does not change
+    /// while the caller holds a lock.
     #[inline]
     pub fn keeps_expired(&self) -> bool {
-        self.keeps_expired.load(Ordering::Relaxed) || self.pauses_expiry.load(Ordering::Relaxed)
+        self.keeps_expired.load(Ordering::Relaxed)
     }
 
-    /// Sets whether writes are paused. Nothing that has expired is removed until that ends.
+    /// Whether reads do not remove what has expired, because writes are paused.
+    #[inline]
+    pub fn pauses_expiry(&self) -> bool {
+        self.pauses_expiry.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether writes are paused.
     pub fn pause_expiry(&self, is_paused: bool) {
         self.pauses_expiry.store(is_paused, Ordering::Relaxed);
     }

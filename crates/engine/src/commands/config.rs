@@ -88,10 +88,6 @@ fn resetstat(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
     engine.aof.control.reset_slow_syncs();
     engine.aof.rewrite.count.store(0, Ordering::Relaxed);
     engine.lazyfreed.store(0, Ordering::Relaxed);
-    let serving = &engine.replication.serving;
-    let syncs = [&serving.full_syncs, &serving.partial_syncs, &serving.refused_partial_syncs];
-    let files = [&engine.persistence.save_count, &engine.aof.rewrite.count, &serving.sent_bytes];
-    syncs.iter().chain(&files).for_each(|counter| counter.store(0, Ordering::Relaxed));
     stats.errors.lock().clear();
     stats.reset_ms.store(unix_ms(), Ordering::Relaxed);
     reply.ok();

@@ -215,6 +215,10 @@ fn replicate(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) -> Outcome
     if invocation.context.active.config.appendonly {
         return Err(Error::fixed("ERR not with an append-only file, which has what replicas are sent"));
     }
+    let changes_units = ["SELECT", "MULTI", "EXEC"].iter().any(|name| parse::is(args.at(2), name));
+    if changes_units {
+        return Err(Error::fixed("ERR not a command on which others in the stream depend"));
+    }
     let words: Vec<&[u8]> = args.from(2).into_iter().collect();
     match primary::append_neutral(&mut invocation.context.outbox, &words) {
         true => Ok(()),

@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::persistence;
 use crate::replication::waits;
+use crate::session::BlockedClient;
 use crate::snapshot::Pace;
 use crate::{aof, blocking, notice, warning};
 use mantissa_config::ShutdownFlags;
@@ -171,6 +172,9 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         return Err(Error::fixed(FAILED_SHUTDOWN));
     }
     let ends = engine.host().shut_down(0);
+    if !ends {
+        persistence::go_on(engine);
+    }
     reply.truncate(0);
     let in_transaction = invocation.in_transaction();
     let session = &mut *invocation.session;
@@ -190,19 +194,30 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
     let begun = waits::begin_shutdown(engine);
     blocking::wait(engine, session, Arc::clone(&blocked));
+    let waiting = Arc::clone(&blocked);
+    let fail = |engine: &Engine, blocked: &BlockedClient| {
+        let mut reply = Reply::new(blocked.protocol);
+        reply.error(FAILED_SHUTDOWN);
+        blocking::release(engine, blocked, reply.into_bytes());
+    };
     let body = move |engine: &Engine| {
-        if waits::before_shutdown(engine, flags, begun) && persistence::save_before_exit(engine, flags) {
-            engine.host().shut_down(0);
+        let waited = waits::before_shutdown(engine, flags, begun);
+        if waited.is_some() && persistence::save_before_exit(engine, flags) {
+            if !engine.host().shut_down(0) {
+                persistence::go_on(engine);
+            }
             return;
         }
         warning!("{FAILED_SHUTDOWN_LOG}");
-        waits::after_failed_shutdown(engine);
-        let mut reply = Reply::new(blocked.protocol);
-        reply.error(FAILED_SHUTDOWN);
-        blocking::release(engine, &blocked, reply.into_bytes());
+        waits::after_failed_shutdown(engine, waited);
+        fail(engine, &blocked);
     };
-    let started = engine.spawn("shutdown", body);
-    started.map_err(|error| Error::new(format!("ERR A thread could not be started: {error}")))
+    if let Err(error) = engine.spawn("shutdown", body) {
+        warning!("A thread could not be started: {error}");
+        waits::abort_shutdown(engine);
+        fail(engine, &waiting);
+    }
+    Ok(())
 }
 
 /// The registration table.

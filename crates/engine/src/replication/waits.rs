@@ -75,11 +75,39 @@ pub fn delays_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
         && !lagging(engine, primary::offset(engine)).is_empty()
 }
 
-/// Lets writes go on that [`before_shutdown`] has held back.
-pub fn after_failed_shutdown(engine: &Engine) {
-    if engine.pause.until_ms.load(Ordering::Relaxed) == i64::MAX {
-        engine.pause.end();
+/// What [`before_shutdown`] has done.
+pub struct Waited {
+    holds_writes: bool,
+}
+
+/// Holds writes back for a shutdown.
+fn hold_writes(engine: &Engine) {
+    let mut holding = engine.replication.serving.holding.lock();
+    if holding.0 == 0 {
+        holding.1 = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
+        engine.heed_pause(clock::unix_ms());
+    }
+    holding.0 += 1;
+}
+
+/// Ends what [`hold_writes`] has begun. The last one lets writes go on.
+fn release_writes(engine: &Engine) {
+    let mut holding = engine.replication.serving.holding.lock();
+    holding.0 = holding.0.saturating_sub(1);
+    if holding.0 == 0 {
+        // What CLIENT PAUSE or UNPAUSE has said meanwhile holds.
+        let (held, before) = (i64::MAX, holding.1);
+        let _changed_meanwhile =
+            engine.pause.until_ms.compare_exchange(held, before, Ordering::Relaxed, Ordering::Relaxed);
+        engine.heed_pause(clock::unix_ms());
         engine.send_all(|| Message::Resume);
+    }
+}
+
+/// Lets writes go on that [`before_shutdown`] has held back.
+pub fn after_failed_shutdown(engine: &Engine, waited: Option<Waited>) {
+    if waited.is_some_and(|waited| waited.holds_writes) {
+        release_writes(engine);
     }
 }
 
@@ -104,24 +132,23 @@ pub fn abort_shutdown(engine: &Engine) -> bool {
 }
 
 /// Waits until all replicas have everything, for `shutdown-timeout` at most, and holds writes back meanwhile
-/// and afterwards. False if that was called off: writes go on. Not to be called by a worker.
-pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> bool {
+/// and afterwards. None if that was called off: writes go on. Not to be called by a worker.
+pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> Option<Waited> {
     const LOOK_INTERVAL: Duration = Duration::from_millis(10);
     const ASK_EVERY: usize = 100;
     let serving = &engine.replication.serving;
     let is_aborted = || serving.aborts.load(Ordering::SeqCst) != begun;
     if is_aborted() {
-        return false;
+        return None;
     }
     if !delays_shutdown(engine, flags) {
         serving.ends_ms.store(0, Ordering::SeqCst);
-        return true;
+        return Some(Waited { holds_writes: false });
     }
     let replicas = engine.replication.replica_count.load(Ordering::Relaxed);
     let timeout_s = engine.active_config().config.shutdown_timeout_s;
     notice!("Waiting for replicas before shutting down.");
-    let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
-    engine.heed_pause(clock::unix_ms());
+    hold_writes(engine);
     let mut context = Context::new(engine, engine.worker_count());
     let deadline = clock::now() + Duration::from_secs(u64::from(timeout_s));
     // What runs at this moment ends in it.
@@ -130,9 +157,8 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> boo
     let mut asks = 0;
     while !lagging(engine, end).is_empty() && clock::now() < deadline {
         if is_aborted() {
-            engine.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
-            engine.send_all(|| Message::Resume);
-            return false;
+            release_writes(engine);
+            return None;
         }
         if asks == 0 {
             serving.wants_acks.store(true, Ordering::Relaxed);
@@ -157,5 +183,5 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> boo
         "{} of {replicas} replicas are in sync when shutting down.",
         replicas.saturating_sub(lagging.len())
     );
-    true
+    Some(Waited { holds_writes: true })
 }

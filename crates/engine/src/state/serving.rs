@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 /// What serving replicas needs beside the replicas themselves.
 pub struct Serving {
     /// Workers with replicas that have read all of the log: they are woken when more is appended.
@@ -22,6 +24,8 @@ pub struct Serving {
     pub dump_count: AtomicU64,
     /// When a shutdown goes on that waits for replicas, Unix time in ms; 0 if none does.
     pub ends_ms: AtomicI64,
+    /// Shutdowns that hold writes back, and until when CLIENT PAUSE did so before the first of them.
+    pub holding: Mutex<(usize, i64)>,
     /// How many times shutdowns were called off.
     pub aborts: AtomicU64,
     /// Full synchronisations so far: `sync_full`.
@@ -51,6 +55,7 @@ impl Serving {
             pinged_ms: AtomicI64::new(0),
             looked_ms: AtomicI64::new(0),
             is_dumping: AtomicBool::new(false),
+            holding: Mutex::default(),
             dumping_since_s: AtomicI64::new(0),
             dump_count: AtomicU64::new(0),
             ends_ms: AtomicI64::new(0),

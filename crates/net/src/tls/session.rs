@@ -195,12 +195,12 @@ impl Sessions {
         self.table.get_mut(conn.index())?.take().map(|(_, session)| session)
     }
 
-    /// Directs received bytes into a buffer, which is shorter than `len`.
     pub(crate) fn fill_progress(&self, conn: Conn) -> Option<(usize, usize)> {
         let (_, session) = self.table.get(conn.index())?.as_ref()?;
         session.fill.as_ref().map(|fill| fill.progress())
     }
 
+    /// Directs received bytes into a buffer, which is shorter than `len`.
     pub(crate) fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
         let Some(session) = self.get_mut(conn) else { return };
         if session.fill.is_none() && !session.closing {

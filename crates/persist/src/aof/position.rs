@@ -10,7 +10,7 @@
 //!
 //! `database` is the one that the stream has selected. It is selected by a command directly behind the line
 //! that only the file has, and that does not count. -1 stands for none: then nothing is behind the line, and
-//! SELECT is the first command of the log.
+//! SELECT is the first command of the log, or the second behind MULTI.
 //!
 //! A server that does not know the line writes on without one. Where it has begun another increment, nothing
 //! is known of the offset. Where it has gone on in the same one, the offset is wrong.
