@@ -102,7 +102,7 @@ PRIMARIES = {
     "parts without an end": (to_psync(full(in_parts((b"D", GOOD), (b"C", 100)))), ["sync", "bad protocol"]),
     "parts that end early": (to_psync(full(in_parts((b"D", GOOD[:30]), (b"E", b"")))), ["end of file", "bad protocol"]),
     "a damaged dump in parts": (
-        to_psync(full(in_parts((b"D", damaged(GOOD)), (b"E", b"")))), ["checksum", "bad protocol"],
+        to_psync(full(in_parts((b"D", damaged(GOOD)), (b"E", b"")))), ["crc error", "bad protocol"],
     ),
     "a dump between marks that is garbage": (to_psync(full(marked(RANDOM_BYTES))), ["dump", "rdb", "signature"]),
 }  # fmt: skip
