@@ -102,8 +102,8 @@ fn apply(
     to_free: &mut LazyFree,
 ) -> Vec<(usize, Box<[u8]>)> {
     if !effects.expired.is_empty() {
-        // What writes is logged behind the removal of what it found expired: where the log is replayed, nothing
-        // expires by itself. What only reads causes no write while writes are paused.
+        // What writes is logged behind the removal of what it found expired: where the log is replayed,
+        // nothing expires by itself. What only reads causes no write while writes are paused.
         let only_reads = effects.dirty == 0 && !matches!(effects.log, LogChoice::Instead(_));
         match only_reads && access.keyspace().pauses_expiry() {
             true => effects.expired.clear(),

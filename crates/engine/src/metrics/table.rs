@@ -283,7 +283,8 @@ metrics! {
     Gauge "redis_tracking_total_items" Field("tracking_total_items") => "Copies that clients keep.";
     Gauge "redis_tracking_total_prefixes" Field("tracking_total_prefixes") =>
         "Prefixes that broadcasting clients name.";
-    Gauge "redis_unexpected_error_replies" Field("unexpected_error_replies") => "Failed commands of a primary or of the append-only file.";
+    Gauge "redis_unexpected_error_replies" Field("unexpected_error_replies") =>
+        "Failed commands of a primary or of the append-only file.";
     Gauge "redis_total_error_replies" Field("total_error_replies") => "Error replies.";
     Gauge "redis_dump_payload_sanitizations" Field("dump_payload_sanitizations") =>
         "Payloads of RESTORE that were checked apart from loading.";
