@@ -124,13 +124,19 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
 }
 
 /// Refuses writes while the log cannot be written, and, with `stop-writes-on-bgsave-error`, while dumps fail.
+#[inline]
 pub fn check_disk(context: &Context, command: &Command, args: Args<'_>) -> Outcome {
     if !command.info.flags.has(Flags::WRITE) && command.info.script.is_none() {
         return Ok(());
     }
-    let refusal = write_refusal(context.engine, &context.active.config);
-    match refusal.is_err() && is_write(context.engine, command, args) {
-        true => refusal,
+    write_refusal(context.engine, &context.active.config)
+        .or_else(|refusal| refuse_if_write(context, command, args, refusal))
+}
+
+#[cold]
+fn refuse_if_write(context: &Context, command: &Command, args: Args<'_>, refusal: Error) -> Outcome {
+    match is_write(context.engine, command, args) {
+        true => Err(refusal),
         false => Ok(()),
     }
 }

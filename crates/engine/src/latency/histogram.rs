@@ -52,6 +52,11 @@ fn step_of(class: usize) -> usize {
     first.min(CLASSES - 1)
 }
 
+#[cold]
+fn first_of_row(row: &OnceLock<Box<Row>>) -> &Row {
+    row.get_or_init(new_row)
+}
+
 fn new_row() -> Box<Row> {
     Box::new(std::array::from_fn(|_| AtomicU64::new(0)))
 }
@@ -74,7 +79,11 @@ impl Histogram {
         let class = class_of(nanoseconds.clamp(1, NANOSECONDS_MAX));
         let (row, column) = (class / HALF as usize, class % HALF as usize);
         if let Some(row) = self.rows.get(row) {
-            let count = &row.get_or_init(new_row)[column];
+            let counts: &Row = match row.get() {
+                Some(counts) => counts,
+                None => first_of_row(row),
+            };
+            let count = &counts[column];
             count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }

@@ -29,7 +29,8 @@ fn a_failed_sync_refuses_writes_and_ends_nothing() -> Tested {
     assert!(client.ask("SET b 1").contains(refused), "although the next sync would succeed");
     assert!(client.ask("GET a").contains(refused), "nor is a reader told of it");
     assert!(client.ask("BGREWRITEAOF").contains("ERR "));
-    assert_eq!(client.ask("PING"), "PONG");
+    assert!(client.ask("PING").contains(refused), "so that a primary is taken for down");
+    assert_eq!(client.ask("ECHO up"), "up");
     drop(client);
     let closed = store.close().map_err(|error| error.to_string());
     assert_eq!(closed, Err(refused.to_owned()), "who closes is told");
