@@ -9,6 +9,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 #[cfg(feature = "whole_allocations")]
@@ -48,6 +49,20 @@ pub fn allocated_bytes() -> usize {
 #[inline]
 pub fn thread_bytes() -> i64 {
     COUNTERS[counter_index()].0.load(Ordering::Relaxed)
+}
+
+/// Whether [`CountingAllocator`] is the program's allocator, so that [`allocated_bytes`] has all of its memory
+/// and not only that of slabs.
+pub fn counts_everything() -> bool {
+    static COUNTS: OnceLock<bool> = OnceLock::new();
+    *COUNTS.get_or_init(|| {
+        const BYTES: usize = 64 << 10;
+        let before = thread_bytes();
+        let memory = std::hint::black_box(vec![1u8; BYTES]);
+        let counted = thread_bytes() - before;
+        drop(memory);
+        counted >= BYTES as i64
+    })
 }
 
 /// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four

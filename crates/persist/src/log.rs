@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mantissa_store::allocator::class_size;
+use mantissa_store::allocator::{class_size, counts_everything};
 use mantissa_store::append_block::{self, AppendBlock, BlockWriter, Reservation};
 
 pub use reader::{Backlog, Chunk, Lost, NotKept, Reader, Start, Waker};
@@ -180,7 +180,11 @@ impl Log {
 
     /// Bytes of memory that the log has beyond what backlogs keep: for readers that are slow, and for reuse.
     /// Who has a limit of memory does not count them: to evict keys would make the log grow.
+    /// 0 where the program's allocator does not count them either.
     pub fn bytes_beyond_backlog(&self) -> u64 {
+        if !counts_everything() {
+            return 0;
+        }
         let held = append_block::held_bytes() + UNIT_BUFFER_BYTES.load(Ordering::Relaxed);
         u64::try_from(held).unwrap_or(0).saturating_sub(self.kept.load(Ordering::Relaxed))
     }
