@@ -20,7 +20,8 @@ impl Access<'_> {
 
     /// Notes keys, each with its database, that a sweep has found expired.
     pub(crate) fn note_expired(&mut self, keys: Vec<(usize, Box<[u8]>)>) {
-        if !keys.is_empty() && !self.locked.keyspace().keeps_expired() {
+        let keyspace = self.locked.keyspace();
+        if !keys.is_empty() && !keyspace.keeps_expired() && !keyspace.pauses_expiry() {
             self.collected.effects().expired.extend(keys);
         }
     }
