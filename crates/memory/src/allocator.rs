@@ -51,8 +51,8 @@ pub fn thread_bytes() -> i64 {
     COUNTERS[counter_index()].0.load(Ordering::Relaxed)
 }
 
-/// Whether [`CountingAllocator`] is the program's allocator, so that [`allocated_bytes`] has all of its memory
-/// and not only that of slabs.
+/// Whether [`CountingAllocator`] is the program's allocator, so that [`allocated_bytes`] has all of its
+/// memory and not only that of slabs.
 pub fn counts_everything() -> bool {
     static COUNTS: OnceLock<bool> = OnceLock::new();
     *COUNTS.get_or_init(|| {
