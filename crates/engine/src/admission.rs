@@ -19,7 +19,6 @@ use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
 use crate::session::{BlockedClient, Session, flag};
 use mantissa_config::Config;
-use mantissa_scripting::ScriptFlags;
 
 pub use rights::{check_found, check_options, note_failed_login, try_run};
 pub use role::READ_ONLY;
@@ -84,30 +83,22 @@ pub fn of_request(
     check_disk(context, command, args)
 }
 
-/// What a command says of itself: a script or function that declares its flags does so with these, and
-/// others as commands do. `of_flags` and `of_script` are asked.
-fn by_declaration(
-    engine: &Engine,
-    command: &Command,
-    args: Args<'_>,
-    of_script: impl FnOnce(ScriptFlags) -> bool,
-    of_flags: impl FnOnce(Flags) -> bool,
-) -> bool {
-    match engine.scripting.flags_of(command.info, args).filter(|flags| !flags.undeclared) {
-        Some(flags) => of_script(flags),
-        None => of_flags(command.info.flags),
-    }
+/// Whether a script or function that declares its flags may write by these; none for other commands.
+fn declares_writes(engine: &Engine, command: &Command, args: Args<'_>) -> Option<bool> {
+    let flags = engine.scripting.flags_of(command.info, args)?;
+    (!flags.undeclared).then_some(!flags.no_writes)
 }
 
 /// Whether a command is a write.
 pub fn is_write(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
-    by_declaration(engine, command, args, |script| !script.no_writes, |flags| flags.has(Flags::WRITE))
+    declares_writes(engine, command, args).unwrap_or_else(|| command.info.flags.has(Flags::WRITE))
 }
 
 /// Whether a command may write, or send what goes to replicas.
 pub fn may_replicate(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
-    let of_flags = |flags: Flags| flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
-    by_declaration(engine, command, args, |script| !script.no_writes, of_flags)
+    let flags = command.info.flags;
+    declares_writes(engine, command, args)
+        .unwrap_or_else(|| flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE))
 }
 
 /// Whether a command is refused when memory is full and nothing can be evicted.

@@ -23,6 +23,9 @@ use mantissa_sys::clock::unix_ms;
 
 /// Seconds after a failed background save before a save point tries again.
 const RETRY_S: i64 = 5;
+/// What the log says of a shutdown that does not end the server.
+pub const FAILED_SHUTDOWN_LOG: &str =
+    "Errors trying to shut down the server. Check the logs for more information.";
 
 /// The dump file's path.
 pub fn dump_path(active: &ActiveConfig) -> PathBuf {
@@ -223,10 +226,14 @@ pub fn end_background(engine: &Engine) {
 
 /// Waits until what [`end_background`] ends has removed its temporary files, but not long.
 pub fn wait_for_background(engine: &Engine) {
-    const WAIT_MAX: Duration = Duration::from_secs(2);
-    const LOOK_INTERVAL: Duration = Duration::from_millis(2);
-    let deadline = clock::now() + WAIT_MAX;
     let is_busy = || engine.persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running();
+    wait_while(is_busy, Duration::from_secs(2));
+}
+
+/// Waits as long as something is busy, but not longer than `wait_max`.
+pub fn wait_while(is_busy: impl Fn() -> bool, wait_max: Duration) {
+    const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+    let deadline = clock::now() + wait_max;
     while is_busy() && clock::now() < deadline {
         simulation::sleep(LOOK_INTERVAL);
     }

@@ -532,7 +532,7 @@ fn wait_for_end(
                 if waited.is_some() && persistence::save_before_exit(engine, flags) {
                     return 0;
                 }
-                warning!("Errors trying to shut down the server. Check the logs for more information.");
+                warning!("{}", persistence::FAILED_SHUTDOWN_LOG);
                 waits::after_failed_shutdown(engine, waited);
                 supervision.goes_on();
                 signals.forgive_interrupt();

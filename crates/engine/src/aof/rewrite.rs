@@ -27,7 +27,7 @@ use crate::engine::Engine;
 use crate::replication::{backlog, waits};
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
-use mantissa_sys::clock::{self, unix_ms};
+use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation::{self, Fault};
 
 /// Failures in a row that are retried without delay.
@@ -56,12 +56,7 @@ fn is_void(engine: &Engine, epoch: u64) -> bool {
 
 /// Waits until one that has been made void has ended, but not long: a client may ask for the next one then.
 pub(super) fn wait_for_void(engine: &Engine) {
-    const WAIT_MAX: Duration = Duration::from_millis(500);
-    const LOOK_INTERVAL: Duration = Duration::from_millis(1);
-    let deadline = clock::now() + WAIT_MAX;
-    while engine.aof.rewrite.is_running() && clock::now() < deadline {
-        simulation::sleep(LOOK_INTERVAL);
-    }
+    persistence::wait_while(|| engine.aof.rewrite.is_running(), Duration::from_millis(500));
 }
 
 /// Starts work in the background that counts as a rewrite: no other runs meanwhile, and no dump is begun. It

@@ -133,8 +133,6 @@ fn lastsave(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
 }
 
 const FAILED_SHUTDOWN: &str = "ERR Errors trying to SHUTDOWN. Check logs.";
-const FAILED_SHUTDOWN_LOG: &str =
-    "Errors trying to shut down the server. Check the logs for more information.";
 
 fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (mut flags, mut abort) = (ShutdownFlags::default(), false);
@@ -168,7 +166,7 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         return shut_down_later(invocation, args, flags);
     }
     if !is_loading && !persistence::save_before_exit(engine, flags) {
-        warning!("{FAILED_SHUTDOWN_LOG}");
+        warning!("{}", persistence::FAILED_SHUTDOWN_LOG);
         return Err(Error::fixed(FAILED_SHUTDOWN));
     }
     let ends = engine.host().shut_down(0);
@@ -208,7 +206,7 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
             }
             return;
         }
-        warning!("{FAILED_SHUTDOWN_LOG}");
+        warning!("{}", persistence::FAILED_SHUTDOWN_LOG);
         waits::after_failed_shutdown(engine, waited);
         fail(engine, &blocked);
     };
