@@ -8,6 +8,7 @@ use crate::memory_limit::Policy;
 use mantissa_config::{Config, SeriesEncoding, SeriesPolicy};
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
+#[derive(Clone)]
 pub struct ActiveConfig {
     /// Grows with every change.
     pub version: u64,

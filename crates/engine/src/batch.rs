@@ -3,13 +3,12 @@
 //! So the cache misses of a pipeline overlap. A batch knows neither sockets nor commands.
 
 use mantissa_protocol::{Args, OwnedArgs, Parsed, RequestLimits, RequestParser, Slice};
+pub use mantissa_store::PREFETCHED_KEYS_MIN;
 use mantissa_store::{Ahead, KeyHash, Keyspace};
 use smallvec::SmallVec;
 
 /// Most requests that are parsed and prefetched together.
 pub const BATCH_MAX: usize = 64;
-/// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
-pub const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Batches without prefetching after one that used no large collections.
 const UNFETCHED_BATCHES: u32 = 64;
 /// Argument slices for which memory is kept between inputs.

@@ -22,14 +22,14 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{KeyHash, ShardSet};
+use mantissa_store::KeyHash;
 
 use crate::commit::commit;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::image::Image;
 use crate::invocation::{Command, Handler, Invocation};
-use crate::locking::{has_one_key, lock, lock_linked, lock_one, shards_of};
+use crate::locking::{Wanted, has_one_key, lock, lock_linked, lock_one, lock_wanted, want};
 use crate::session::Session;
 use crate::tier::fetch;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
@@ -212,12 +212,17 @@ fn run_data(
     let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
     let mut locked = match hint {
         Some((_, hash)) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
-        None => lock(engine, shards_of(engine, command, args), may_write)?,
+        None => {
+            let mut wanted = Wanted::default();
+            want(engine, command, args, &mut wanted);
+            lock_wanted(engine, session.database, &wanted, may_write)?
+        }
     };
     if command.info.traits.has(Traits::FOLLOWS_LINKS) {
         let again = |shards| lock(engine, shards, may_write);
         locked = lock_linked(engine, locked, (command, args, session.database), again)?;
     }
+    let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
     let part = session.part.take();
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
@@ -257,7 +262,10 @@ fn run_data(
         let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
-    drop(access);
+    match keeps_lock && image.is_none() {
+        true => access.into_locked().keep(),
+        false => drop(access),
+    }
     lazy_free::free(engine, to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);
@@ -346,12 +354,12 @@ fn check_found(session: &Session, call: Call<'_>, access: &mut Access<'_>) -> Ou
 pub fn with_held<R>(
     context: &mut Context,
     session: &mut Session,
-    shards: ShardSet,
+    wanted: &Wanted,
     may_write: bool,
     work: impl FnOnce(&mut Context, &mut Session, &mut Access<'_>) -> R,
 ) -> Outcome<R> {
     let engine = context.engine;
-    let locked = lock(engine, shards, may_write)?;
+    let locked = lock_wanted(engine, session.database, wanted, may_write)?;
     let active = Arc::clone(&context.active);
     let (mut random_state, mut collected) = (context.random_state, Collected::default());
     let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch, ..Mode::default() };

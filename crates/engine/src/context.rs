@@ -33,7 +33,8 @@ pub struct Context<'e> {
     pub command_began: Instant,
     /// The present command has replied an error.
     pub has_failed: bool,
-    /// The configuration as of the last time this worker looked.
+    /// The configuration as of the last time this worker looked: a copy of its own, since those who share one
+    /// would write to its number of holders by turns.
     pub active: Arc<ActiveConfig>,
     /// State of the random numbers.
     pub random_state: u64,
@@ -45,6 +46,8 @@ pub struct Context<'e> {
     pub is_loading: bool,
     /// Memory is full, and nothing could be evicted before the present command.
     pub out_of_memory: bool,
+    /// The next request has the same key: the lock of its shard may be kept for it.
+    pub keeps_lock: bool,
     /// What this thread knows of memory and candidates for eviction.
     pub evictor: Evictor,
     /// Chooses the commands whose keys are counted as hot keys.
@@ -85,6 +88,10 @@ impl LastCommand {
     }
 }
 
+fn own_copy(engine: &Engine) -> Arc<ActiveConfig> {
+    Arc::new(ActiveConfig::clone(&engine.active_config()))
+}
+
 impl<'e> Context<'e> {
     /// The context of a thread. Threads that are no workers have numbers from the number of workers on.
     pub fn new(engine: &'e Engine, worker: usize) -> Self {
@@ -95,12 +102,13 @@ impl<'e> Context<'e> {
             unit_time_us: None,
             command_began: clock::now(),
             has_failed: false,
-            active: engine.active_config(),
+            active: own_copy(engine),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
             in_script: false,
             is_loading: false,
             out_of_memory: false,
+            keeps_lock: false,
             evictor: Evictor::default(),
             sampler: Sampler::default(),
             leaves_images: false,
@@ -132,7 +140,7 @@ impl<'e> Context<'e> {
         self.now_ms = unix_ms();
         self.evictor.expect_change();
         if self.active.version != self.engine.config_version() {
-            self.active = self.engine.active_config();
+            self.active = own_copy(self.engine);
         }
     }
 }

@@ -5,18 +5,19 @@ pub mod functions;
 mod run;
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use mantissa_commands::spec::KeyFlags;
 use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_scripting::{Code, Ending, Place};
-use mantissa_store::ShardSet;
 
 use crate::call::with_held;
 use crate::context::Context;
 use crate::invocation::Invocation;
-use crate::scripting::machine::{WorkerMachine, error_of, run_on_machine, with_machine};
+use crate::locking::Wanted;
+use crate::scripting::machine::{Compiled, WorkerMachine, error_of, run_on_machine, with_machine};
 use crate::scripting::source::{self, KeyUsage, Script};
 use crate::session::Session;
 use crate::{monitor, warning};
@@ -65,8 +66,8 @@ fn eval_text(
     show(invocation, args);
     key_count(args)?;
     let context = &*invocation.context;
-    let prepared = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(1), false))?;
-    run_script(invocation, args, reply, prepared, read_only)
+    let compiled = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(1), false))?;
+    run_script(invocation, args, reply, &compiled, read_only)
 }
 
 fn eval_digest(
@@ -80,14 +81,14 @@ fn eval_digest(
     let digest = source::parse_digest(args.at(1)).ok_or(MISSING)?;
     key_count(args)?;
     let context = &*invocation.context;
-    let prepared = with_machine(&context.engine.scripting, |vm| {
-        let script = context.engine.scripting.cache.get(&digest).ok_or(MISSING)?;
-        match vm.compiled(&digest) {
-            Some(prepared) => Ok(prepared),
-            None => compile(vm, &script).map(|code| (script, code)),
+    let compiled = with_machine(&context.engine.scripting, |vm| {
+        let cache = &context.engine.scripting.cache;
+        match vm.compiled(&digest, cache) {
+            Some(compiled) => Ok(compiled),
+            None => compile(vm, cache.get(&digest).ok_or(MISSING)?),
         }
     })?;
-    run_script(invocation, args, reply, prepared, read_only)
+    run_script(invocation, args, reply, &compiled, read_only)
 }
 
 /// Shows the call to monitors, before what the script calls.
@@ -100,36 +101,29 @@ pub fn show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
 }
 
 /// The script of this text, compiled for this worker; it is cached if it is new.
-fn prepare(
-    context: &Context,
-    vm: &mut WorkerMachine,
-    text: &[u8],
-    keep: bool,
-) -> Outcome<(Arc<Script>, Code)> {
+fn prepare(context: &Context, vm: &mut WorkerMachine, text: &[u8], keep: bool) -> Outcome<Rc<Compiled>> {
     let cache = &context.engine.scripting.cache;
     let digest = source::digest_of(text);
-    if let Some(script) = cache.get(&digest) {
+    let known = match vm.compiled(&digest, cache) {
+        None => cache.get(&digest).map(|script| compile(vm, script)).transpose()?,
+        compiled => compiled,
+    };
+    if let Some(compiled) = known {
         if keep {
-            cache.keep(&script);
+            cache.keep(&compiled.script);
         }
-        let code = match vm.compiled(&digest) {
-            Some((_, code)) => code,
-            None => compile(vm, &script)?,
-        };
-        return Ok((script, code));
+        return Ok(compiled);
     }
     let script = Script::new(digest, text)?;
     let code = compile_body(vm, &script)?;
-    let script = cache.add(script, keep);
-    vm.keep(&script, &code);
+    let compiled = vm.keep(cache.add(script, keep), code);
     vm.forget_evicted(cache);
-    Ok((script, code))
+    Ok(compiled)
 }
 
-fn compile(vm: &mut WorkerMachine, script: &Arc<Script>) -> Outcome<Code> {
-    let code = compile_body(vm, script)?;
-    vm.keep(script, &code);
-    Ok(code)
+fn compile(vm: &mut WorkerMachine, script: Arc<Script>) -> Outcome<Rc<Compiled>> {
+    let code = compile_body(vm, &script)?;
+    Ok(vm.keep(script, code))
 }
 
 fn compile_body(vm: &mut WorkerMachine, script: &Script) -> Outcome<Code> {
@@ -141,9 +135,10 @@ fn run_script(
     invocation: &mut Invocation<'_, '_, '_>,
     args: Args<'_>,
     reply: &mut Reply,
-    (script, code): (Arc<Script>, Code),
+    compiled: &Compiled,
     read_only: bool,
 ) -> Outcome {
+    let Compiled { script, code } = compiled;
     if read_only && !script.flags.undeclared && !script.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
@@ -157,7 +152,7 @@ fn run_script(
         key_usage: &script.key_usage,
         called: Cell::default(),
     };
-    call.run(invocation, reply, &code)
+    call.run(invocation, reply, code)
 }
 
 /// What errors call a script or function by.
@@ -220,15 +215,15 @@ impl ScriptCall<'_> {
         outcome
     }
 
-    /// The shards to lock before the run.
-    fn shards(&self, context: &Context, wide: bool) -> ShardSet {
+    /// What to lock before the run.
+    fn wanted(&self, context: &Context, wide: bool) -> Wanted {
         let keyspace = &context.engine.keyspace;
+        let mut wanted = Wanted::default();
+        self.keys().iter().for_each(|key| wanted.add(keyspace, keyspace.hash(key)));
         if wide || !self.key_usage.has_only_declared() {
-            return keyspace.all_shards();
+            wanted.shards = keyspace.all_shards();
         }
-        let mut shards = ShardSet::EMPTY;
-        self.keys().iter().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
-        shards
+        wanted
     }
 
     fn keys(&self) -> Args<'_> {
@@ -245,8 +240,8 @@ impl ScriptCall<'_> {
         let (start, database) = (reply.len(), session.database);
         let mut wide = false;
         loop {
-            let shards = self.shards(context, wide);
-            let ended = with_held(context, session, shards, !self.read_only, |context, session, access| {
+            let wanted = self.wanted(context, wide);
+            let ended = with_held(context, session, &wanted, !self.read_only, |context, session, access| {
                 self.run_once(context, session, access, true, reply, code)
             })?;
             match ended? {
@@ -359,8 +354,8 @@ fn count_error(context: &mut Context, text: &str, is_counted: bool) {
 /// SCRIPT LOAD.
 pub fn script_load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let context = &*invocation.context;
-    let (script, _) = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(2), true))?;
-    reply.bulk(source::hexadecimal(&script.digest).as_bytes());
+    let compiled = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(2), true))?;
+    reply.bulk(source::hexadecimal(&compiled.script.digest).as_bytes());
     Ok(())
 }
 

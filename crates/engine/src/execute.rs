@@ -3,14 +3,15 @@
 
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::Traits;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Error, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::KeyHash;
 
 use crate::call::{self, Call};
 use crate::context::Context;
-use crate::invocation::Command;
+use crate::invocation::{Command, Handler};
+use crate::locking::has_one_key;
 use crate::session::{ReplyMode, Session, flag};
 use crate::tier::fetch;
 use crate::{admission, calls, eviction, tracking, transaction, warning};
@@ -45,6 +46,9 @@ pub fn execute(
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
+            if context.engine.keyspace.keeps_lock() && !may_use_kept_lock(command) {
+                context.engine.keyspace.release_kept();
+            }
             evict(context, session, reply);
             start = reply.len();
             let admitted = admission::of_request(context, session, command, args);
@@ -98,6 +102,13 @@ pub fn execute(
     }
     finish(context, session, Some(command), args, (reply, start, suppressed));
     Progress::Done
+}
+
+/// Whether a command may begin while its thread keeps the lock of a shard: one that is short and locks just the
+/// shard of its key.
+fn may_use_kept_lock(command: &Command) -> bool {
+    let is_data = matches!(command.handler, Some(Handler::Data(_)));
+    is_data && has_one_key(command) && command.info.flags.has(Flags::FAST)
 }
 
 /// Whether CLIENT PAUSE or a slow disk holds a request back.

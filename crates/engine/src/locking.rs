@@ -11,9 +11,10 @@ use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome, find_keys};
 use mantissa_protocol::Args;
 use mantissa_store::series::are_there_links;
-use mantissa_store::{Entry, Kind, LockedShards, ShardSet, ValueRef};
+use mantissa_store::{Entry, KeyHash, Keyspace, Kind, LockedShards, ShardSet, ValueRef};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
+use smallvec::SmallVec;
 
 use crate::admission;
 use crate::engine::Engine;
@@ -31,27 +32,60 @@ pub fn has_one_key(command: &Command) -> bool {
     info.locks == Locks::Keys && is_alone && matches!(info.keys, [spec] if one(spec))
 }
 
+/// Most keys of a command that are fetched ahead of their use: more would push each other out of the caches.
+const PREFETCHED_MAX: usize = 1024;
+
+/// What a command, transaction or script needs locked.
+#[derive(Default)]
+pub struct Wanted {
+    /// The shards.
+    pub shards: ShardSet,
+    /// The hashes of its keys, as far as they are known and not too many.
+    pub hashes: SmallVec<[KeyHash; 16]>,
+}
+
+impl Wanted {
+    /// Shards, whatever the keys.
+    pub fn shards(shards: ShardSet) -> Self {
+        Wanted { shards, ..Wanted::default() }
+    }
+
+    /// Adds a key.
+    pub fn add(&mut self, keyspace: &Keyspace, hash: KeyHash) {
+        self.shards.insert(keyspace.shard_of(hash));
+        if self.hashes.len() < PREFETCHED_MAX {
+            self.hashes.push(hash);
+        }
+    }
+}
+
 /// The shards that a command needs, as far as its arguments tell.
 pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet {
+    let mut wanted = Wanted::default();
+    want(engine, command, args, &mut wanted);
+    wanted.shards
+}
+
+/// Adds what a command needs, as far as its arguments tell.
+pub fn want(engine: &Engine, command: &Command, args: Args<'_>, wanted: &mut Wanted) {
+    let keyspace = &engine.keyspace;
     match command.info.locks {
-        Locks::Nothing | Locks::Sweep => ShardSet::EMPTY,
-        Locks::All => engine.keyspace.all_shards(),
+        Locks::Nothing | Locks::Sweep => {}
+        Locks::All => wanted.shards = keyspace.all_shards(),
         Locks::Keys => {
-            let mut shards = ShardSet::EMPTY;
             let mut before = None;
             for position in find_keys(command.info, args).unwrap_or_default() {
                 let key = args.at(position.index);
                 // Keys three arguments apart are those of TS.MADD, which often has the same one again.
                 let is_again = before.is_some_and(|at: usize| position.index == at + 3 && args.at(at) == key);
                 if !is_again {
-                    shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+                    wanted.add(keyspace, keyspace.hash(key));
                 }
                 before = Some(position.index);
             }
             if let Some(key) = linked_argument(command, args) {
-                shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+                wanted.shards.insert(keyspace.shard_of(keyspace.hash(key)));
             }
-            shards
         }
     }
 }
@@ -59,13 +93,20 @@ pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet
 /// The shards that a command needs where others run with it under the same locks: all, if it cannot be told.
 /// Whoever has locked them asks again if there were [no links](are_there_links) before.
 pub fn shards_held_for(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet {
+    let mut wanted = Wanted::default();
+    want_held(engine, command, args, &mut wanted);
+    wanted.shards
+}
+
+/// Adds what a command needs like [`shards_held_for`].
+pub fn want_held(engine: &Engine, command: &Command, args: Args<'_>, wanted: &mut Wanted) {
     match (command.info.locks, command.handler) {
-        (Locks::Nothing, _) => ShardSet::EMPTY,
+        (Locks::Nothing, _) => {}
         _ if command.info.traits.has(Traits::FOLLOWS_LINKS) && are_there_links() => {
-            engine.keyspace.all_shards()
+            wanted.shards = engine.keyspace.all_shards();
         }
-        (Locks::Keys, Some(Handler::Data(_))) => shards_of(engine, command, args),
-        _ => engine.keyspace.all_shards(),
+        (Locks::Keys, Some(Handler::Data(_))) => want(engine, command, args, wanted),
+        _ => wanted.shards = engine.keyspace.all_shards(),
     }
 }
 
@@ -102,6 +143,18 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
         drop(locked);
         set = needed;
     }
+}
+
+/// The same, and fetches the keys that are to be used in a database.
+pub fn lock_wanted<'e>(
+    engine: &'e Engine,
+    database: usize,
+    wanted: &Wanted,
+    may_write: bool,
+) -> Outcome<LockedShards<'e>> {
+    let locked = lock(engine, wanted.shards, may_write)?;
+    locked.prefetch(database, &wanted.hashes);
+    Ok(locked)
 }
 
 /// Sees to it that a command which [follows links](Traits::FOLLOWS_LINKS) of time series holds, beside the
@@ -193,7 +246,7 @@ pub fn lock_patiently(
 fn with_waiters(locked: &LockedShards<'_>, set: ShardSet) -> ShardSet {
     let mut needed = set;
     set.for_each(|index| {
-        if let Some(shard) = locked.shard(index) {
+        if let Some(shard) = locked.shard(index).filter(|shard| shard.has_waiters()) {
             needed = needed.union(shard.waiter_shards());
         }
     });

@@ -19,6 +19,7 @@ use crate::call::with_held;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
 use crate::loading::{self, Present};
+use crate::locking::Wanted;
 use crate::persistence::dump_path;
 use crate::snapshot::{self, Pace};
 use crate::{aof, lazy_free, notice, persistence, warning};
@@ -85,8 +86,8 @@ fn with_all_shards<R>(
     if let Some(access) = &mut invocation.access {
         return work(engine, access);
     }
-    let all = engine.keyspace.all_shards();
-    with_held(invocation.context, invocation.session, all, true, |_, _, access| work(engine, access))?
+    let all = Wanted::shards(engine.keyspace.all_shards());
+    with_held(invocation.context, invocation.session, &all, true, |_, _, access| work(engine, access))?
 }
 
 fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> Outcome {

@@ -18,7 +18,7 @@ use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::{Command, Invocation};
-use crate::locking::{lock, shards_held_for};
+use crate::locking::{Wanted, lock, want_held};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
@@ -91,17 +91,17 @@ pub fn exec(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
     outcome
 }
 
-/// The shards that a transaction needs.
-fn shards_of_all(context: &Context, session: &Session, transaction: &Transaction) -> ShardSet {
+/// What a transaction needs locked.
+fn wanted_by_all(context: &Context, session: &Session, transaction: &Transaction) -> Wanted {
     let engine = context.engine;
-    let mut shards = ShardSet::EMPTY;
+    let mut wanted = Wanted::default();
     for queued in &transaction.queue {
-        shards = shards.union(shards_held_for(engine, queued.command, queued.args.as_args()));
+        want_held(engine, queued.command, queued.args.as_args(), &mut wanted);
     }
     for (_, key) in session.watching.iter().flat_map(|watching| &watching.keys) {
-        shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+        wanted.shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
     }
-    shards
+    wanted
 }
 
 fn run_all(
@@ -111,12 +111,12 @@ fn run_all(
     reply: &mut Reply,
 ) -> Outcome {
     let had_links = are_there_links();
-    let shards = shards_of_all(context, session, transaction);
+    let wanted = wanted_by_all(context, session, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
     if simulation::has_fault(Fault::SplitTransaction) {
-        return run_apart(context, session, transaction, shards, reply);
+        return run_apart(context, session, transaction, &wanted, reply);
     }
-    let is_done = call::with_held(context, session, shards, writes, |context, session, access| {
+    let is_done = call::with_held(context, session, &wanted, writes, |context, session, access| {
         if !had_links && are_there_links() {
             return false;
         }
@@ -139,16 +139,16 @@ fn run_apart(
     context: &mut Context,
     session: &mut Session,
     transaction: &Transaction,
-    shards: ShardSet,
+    wanted: &Wanted,
     reply: &mut Reply,
 ) -> Outcome {
-    if call::with_held(context, session, shards, true, |_, session, access| is_dirty(session, access))? {
+    if call::with_held(context, session, wanted, true, |_, session, access| is_dirty(session, access))? {
         reply.null_array();
         return Ok(());
     }
     reply.array(transaction.queue.len());
     transaction.queue.iter().try_for_each(|queued| {
-        call::with_held(context, session, shards, true, |context, session, access| {
+        call::with_held(context, session, wanted, true, |context, session, access| {
             run_one(context, session, access, queued, reply);
         })
     })

@@ -14,8 +14,8 @@
 //! A client whose requests take milliseconds is set aside meanwhile, on a worker that does not take part: the
 //! others would wait for it ([`Network::aside`]).
 //!
-//! Where workers mostly wait for each other, because their clients use the same shard, fewer of them get more
-//! done. Then some leave as well. Both kinds come back after a while, longer each time.
+//! Where workers mostly wait for each other, because their clients use the same shards, fewer of them may get as
+//! much done. Then some leave, and come back at once if it is less. Both are tried again after a while.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,10 +46,13 @@ const BUSY: f64 = 0.5;
 /// Periods over which loads are compared before connections move between workers that stay. They are on their
 /// way meanwhile.
 const COMPARED_PERIODS: u32 = 5;
-/// Workers leave when those that take part wait for each other for this part of their time on average.
+/// It is tried with fewer workers when those that take part wait for each other for this part of their time on
+/// average.
 const CONTENDED_AT: f64 = 0.2;
-/// The part of a period in that average: one long transaction makes no contention.
-const WAITS_WEIGHT: f64 = 0.2;
+/// Fewer workers are enough if they get this part done of what there was before.
+const LOSS_MAX: f64 = 0.95;
+/// The part of a period in moving averages: one long transaction makes no contention.
+const WEIGHT: f64 = 0.2;
 /// Periods in which connections move after the number of workers has changed: nothing is decided then.
 const SETTLING_PERIODS: u32 = 2;
 /// Periods over which commands are counted before and after workers are added.
@@ -57,11 +60,10 @@ const COUNTED_PERIODS: u32 = 5;
 /// Workers that have been added stay if the number of commands grows by this factor. One core too many for
 /// its clients gains 0 to 10 percent (redis-benchmark on two cores), one of its own 60 to 100.
 const GAIN_MIN: f64 = 1.15;
-/// For how many periods none may come back: at first, and at most where they waited for each other, or where
-/// they gained too little. The load may change, and trying takes a fiftieth of the latter.
+/// For how many periods none may come back or, if fewer were not enough, leave: at first, and at most. The load
+/// may change, and trying takes a seventieth of the latter.
 const FENCED_PERIODS_MIN: u32 = 250;
-const FENCED_PERIODS_MAX: u32 = 3000;
-const FENCED_PERIODS_MAX_GAIN: u32 = 500;
+const FENCED_PERIODS_MAX: u32 = 500;
 /// Workers come back at once if the number of commands, or that of connections, has changed by such a factor
 /// since some left: it is another load.
 const CHANGED: f64 = 1.4;
@@ -95,8 +97,12 @@ struct Balance {
     /// The periods in a row in which all were busy, and the sum of the rates of commands in them.
     busy_periods: u32,
     busy_rates: f64,
-    /// Workers that were added and have to show that they gain something.
-    growth: Option<Growth>,
+    /// The rate of commands, as a moving average.
+    rate: f64,
+    /// Another number of workers that has to show what it gains or loses.
+    trial: Option<Trial>,
+    /// For how many periods they may wait for each other, since fewer get less done.
+    tolerant_periods: u32,
 }
 
 /// What tells one load from another: commands a second, and open connections.
@@ -129,9 +135,9 @@ struct Sample<'a> {
     periods: u32,
 }
 
-/// Workers that were added.
+/// Another number of workers than before.
 #[derive(Debug)]
-struct Growth {
+struct Trial {
     /// How many there were, and the sum of the rates of commands in [`COUNTED_PERIODS`].
     active_before: usize,
     rates_before: f64,
@@ -189,31 +195,25 @@ impl Balance {
         }
         self.fenced_periods = self.fenced_periods.saturating_sub(sample.periods);
         self.since_fenced = self.since_fenced.saturating_add(sample.periods);
-        self.waits += (waits - self.waits) * WAITS_WEIGHT;
-        if self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64 {
-            if self.since_fenced >= SETTLING_PERIODS {
-                let fewer = self.active - self.active.div_ceil(3);
-                self.shrink_to(fewer, FENCED_PERIODS_MAX);
+        self.tolerant_periods = self.tolerant_periods.saturating_sub(sample.periods);
+        self.waits += (waits - self.waits) * WEIGHT;
+        self.rate += (load.rate - self.rate) * WEIGHT;
+        if let Some(trial) = &mut self.trial {
+            trial.periods += 1;
+            if trial.periods > SETTLING_PERIODS {
+                trial.rates += load.rate;
             }
-            return;
+            if trial.periods < SETTLING_PERIODS + COUNTED_PERIODS || !self.conclude(load) {
+                return;
+            }
         }
-        if let Some(growth) = &mut self.growth {
-            growth.periods += 1;
-            if growth.periods > SETTLING_PERIODS {
-                growth.rates += load.rate;
-            }
-            if growth.periods < SETTLING_PERIODS + COUNTED_PERIODS {
-                return;
-            }
-            let (before, rate) = (growth.active_before, growth.rates_before / f64::from(COUNTED_PERIODS));
-            if growth.rates < growth.rates_before * GAIN_MIN {
-                self.shrink_to(before, FENCED_PERIODS_MAX_GAIN);
-                self.fenced_load = Some(Load { rate, ..load });
-                return;
-            }
-            // They are the ones that more workers would have to surpass.
-            (self.busy_periods, self.busy_rates) = (COUNTED_PERIODS - 1, growth.rates - load.rate);
-            self.growth = None;
+        let is_contended = self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64;
+        if is_contended && self.tolerant_periods == 0 {
+            let rates_before = self.rate * f64::from(COUNTED_PERIODS);
+            let active_before = self.active;
+            self.shrink_to(self.active - self.active.div_ceil(3));
+            self.trial = Some(Trial { active_before, rates_before, periods: 0, rates: 0.0 });
+            return;
         }
         let total: f64 = loads.iter().sum();
         let needed = ((total / PACK_TO).ceil() as usize).max(1);
@@ -228,6 +228,27 @@ impl Balance {
         }
         (self.quiet_periods, self.needed) = (0, 0);
         self.grow_if_busy(loads, load);
+    }
+
+    /// Ends a trial. Whether its workers stay and had been added.
+    fn conclude(&mut self, load: Load) -> bool {
+        let Some(trial) = self.trial.take() else { return false };
+        if self.active < trial.active_before {
+            if trial.rates < trial.rates_before * LOSS_MAX {
+                self.active = trial.active_before;
+                (self.fenced_periods, self.tolerant_periods) = (0, FENCED_PERIODS_MAX);
+            }
+            return false;
+        }
+        if trial.rates < trial.rates_before * GAIN_MIN {
+            self.shrink_to(trial.active_before);
+            let rate = trial.rates_before / f64::from(COUNTED_PERIODS);
+            self.fenced_load = Some(Load { rate, ..load });
+            return false;
+        }
+        // They are the ones that more workers would have to surpass.
+        (self.busy_periods, self.busy_rates) = (COUNTED_PERIODS - 1, trial.rates - load.rate);
+        true
     }
 
     fn grow_if_busy(&mut self, loads: &[f64], load: Load) {
@@ -255,15 +276,15 @@ impl Balance {
         }
         if self.fenced_periods == 0 {
             let active_before = self.active;
-            self.growth = Some(Growth { active_before, rates_before, periods: 0, rates: 0.0 });
+            self.trial = Some(Trial { active_before, rates_before, periods: 0, rates: 0.0 });
             self.active = (2 * self.active).min(loads.len());
         }
     }
 
     /// Has workers leave, and none come back for a while.
-    fn shrink_to(&mut self, active: usize, fenced_periods_max: u32) {
+    fn shrink_to(&mut self, active: usize) {
         self.active = active;
-        (self.growth, self.waits) = (None, 0.0);
+        (self.trial, self.waits) = (None, 0.0);
         (self.quiet_periods, self.needed) = (0, 0);
         (self.busy_periods, self.busy_rates) = (0, 0.0);
         (self.fenced_load, self.changes) = (None, 0);
@@ -271,7 +292,7 @@ impl Balance {
         if self.fenced_periods == 0 {
             let is_again = self.since_fenced < 2 * self.next_fenced_periods;
             let before = if is_again { self.next_fenced_periods } else { 0 };
-            self.fenced_periods = before.clamp(FENCED_PERIODS_MIN, fenced_periods_max);
+            self.fenced_periods = before.clamp(FENCED_PERIODS_MIN, FENCED_PERIODS_MAX);
             self.next_fenced_periods = 2 * self.fenced_periods;
         }
         self.since_fenced = 0;
@@ -479,7 +500,7 @@ mod tests {
         assert!(pauses.is_sorted() && pauses[0] >= 50 && pauses.len() <= 5, "{pauses:?}");
         // A moment of it has many leave, and for no longer than it has one.
         let mut burst = Balance::new(8);
-        for _ in 0..20 {
+        for _ in 0..4 * (SETTLING_PERIODS + COUNTED_PERIODS + 3) {
             let waits = 0.9 * burst.active as f64;
             burst.plan(sample(&[0.9; 8], 100, waits), true);
         }
@@ -497,6 +518,18 @@ mod tests {
             many.plan(sample(&[0.9; 8], 100, 1.0), true);
             assert_eq!(many.active, 8);
         }
+    }
+
+    #[test]
+    fn workers_that_wait_for_each_other_stay_if_fewer_get_less_done() {
+        let mut balance = Balance::new(8);
+        let mut periods_with_all = 0;
+        for _ in 0..2_000 {
+            let waits = 0.5 * balance.active as f64;
+            balance.plan(sample(&[0.9; 8], 100 * balance.active as u64, waits), true);
+            periods_with_all += u32::from(balance.active == 8);
+        }
+        assert!(periods_with_all > 1_900, "{periods_with_all} of 2000 periods");
     }
 
     #[test]

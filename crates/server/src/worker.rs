@@ -31,9 +31,9 @@ use mantissa_commands::spec::Traits;
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{Args, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, put_quoted};
-use mantissa_store::KeyHash;
+use mantissa_store::{KeyHash, is_contended};
 
-use mantissa_engine::batch::{Batch, PREFETCHED_KEYS_MIN};
+use mantissa_engine::batch::{Batch, PREFETCHED_KEYS_MIN, Request};
 use mantissa_engine::blocking::{self, Deadlines};
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
@@ -725,8 +725,10 @@ impl<'e> Worker<'e> {
         let began = Instant::now();
         self.context.command_began = began;
         let used_before = self.used_before_long(connection, began);
-        for request in &requests {
+        for (at, request) in requests.iter().enumerate() {
             let args = request.args(input, &self.batch.slices);
+            let has_same_key = |next: &Request| next.args(input, &self.batch.slices).get(1) == args.get(1);
+            self.context.keeps_lock = is_contended() && requests.get(at + 1).is_some_and(has_same_key);
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
             let progress = if runs_scripts {
@@ -761,6 +763,8 @@ impl<'e> Worker<'e> {
                 break;
             }
         }
+        self.context.keeps_lock = false;
+        self.context.engine.keyspace.release_kept();
         requests.clear();
         self.batch.requests = requests;
         self.note_time(driver, connection, began, used_before);

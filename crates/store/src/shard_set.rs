@@ -1,7 +1,7 @@
 //! Sets of shard numbers.
 
 /// Most shards that a keyspace may have.
-pub const SHARD_COUNT_MAX: usize = 256;
+pub const SHARD_COUNT_MAX: usize = 1024;
 
 /// A set of shard numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -10,7 +10,7 @@ use mantissa_store::ShardSet;
 
 use super::{Name, ScriptCall, declared_keys, show};
 use crate::invocation::Invocation;
-use crate::scripting::functions::{self, Library, Policy};
+use crate::scripting::functions::{Library, Policy};
 use crate::scripting::machine::with_machine;
 use crate::shard_access::with_shards;
 
@@ -31,15 +31,13 @@ fn run(
     read_only: bool,
 ) -> Outcome {
     show(invocation, args);
-    let found = invocation.engine().scripting.libraries.find(args.at(1));
-    let (library, place) = found.ok_or(Error::fixed("ERR Function not found"))?;
+    let scripting = &invocation.engine().scripting;
+    let function = with_machine(scripting, |vm| vm.function(&scripting.libraries, args.at(1)))?;
     let key_count = declared_keys(args, Error::fixed("ERR Bad number of keys provided"))?;
-    let info = &library.functions[place];
+    let info = &function.library.functions[function.place];
     if read_only && !info.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
-    let code =
-        with_machine(&invocation.engine().scripting, |vm| functions::compiled(vm, &library, &info.name))?;
     let call = ScriptCall {
         args,
         key_count,
@@ -50,7 +48,7 @@ fn run(
         key_usage: &info.key_usage,
         called: Cell::default(),
     };
-    call.run(invocation, reply, &code)
+    call.run(invocation, reply, &function.code)
 }
 
 /// Changes the libraries, while a shard is locked: so the change is either in a snapshot, or in the log

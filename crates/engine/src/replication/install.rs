@@ -29,6 +29,7 @@ use crate::context::Context;
 use crate::engine::{Engine, random_id};
 use crate::lazy_free;
 use crate::loading::{self, Present};
+use crate::locking::Wanted;
 use crate::replay;
 use crate::scripting::functions::Policy;
 use crate::state::replication::{History, OwnExpiries};
@@ -264,9 +265,9 @@ impl Work<'_> {
         let engine = self.engine;
         let mut context = Context::new(engine, engine.link_number());
         let mut session = replay::session(&context);
-        let all = engine.keyspace.all_shards();
+        let all = Wanted::shards(engine.keyspace.all_shards());
         loop {
-            let outcome = with_held(&mut context, &mut session, all, true, |_, _, access| {
+            let outcome = with_held(&mut context, &mut session, &all, true, |_, _, access| {
                 // Who changes the role holds all shards.
                 if insists { Ok(()) } else { self.look() }.and_then(|()| work(access))
             });

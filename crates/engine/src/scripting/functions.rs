@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_scripting::{BAD_NAME, CallError, Code, Host, LogLevel, Registration, ScriptFlags, is_name};
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::machine::{WorkerMachine, error_of, write_log};
 use super::source::{KeyUsage, declaration_words};
@@ -53,6 +53,8 @@ pub type Libraries = BTreeMap<Vec<u8>, Arc<Library>>;
 pub struct LibraryStore {
     shared: RwLock<Shared>,
     next_number: AtomicU64,
+    /// Grows with every change, before it.
+    generation: AtomicU64,
 }
 
 /// Libraries and the names of their functions.
@@ -125,6 +127,17 @@ impl LibraryStore {
         )
     }
 
+    fn change(&self) -> RwLockWriteGuard<'_, Shared> {
+        let shared = self.shared.write();
+        self.generation.fetch_add(1, Ordering::Release);
+        shared
+    }
+
+    /// Grows with every change. What is found after it was read is not older.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
     /// The function of this name, whatever its case: its library and its place there.
     pub fn find(&self, name: &[u8]) -> Option<(Arc<Library>, usize)> {
         // Most names fit.
@@ -149,7 +162,7 @@ impl LibraryStore {
         let is_taken =
             |name: &[u8]| policy == Policy::Append && self.shared.read().libraries.contains_key(name);
         let (library, functions) = self.prepare(vm, code, is_taken)?;
-        self.shared.write().insert(&library, policy)?;
+        self.change().insert(&library, policy)?;
         vm.libraries.insert(library.number, functions);
         Ok(library.name.clone())
     }
@@ -160,7 +173,7 @@ impl LibraryStore {
         for code in codes {
             loaded.push(self.prepare(vm, code, |_| false)?);
         }
-        let mut shared = self.shared.write();
+        let mut shared = self.change();
         let mut new = if flush { Shared::default() } else { shared.clone() };
         for (library, _) in &loaded {
             new.insert(library, policy).map_err(|error| {
@@ -178,12 +191,12 @@ impl LibraryStore {
 
     /// Removes a library; false if there is none.
     pub fn delete(&self, name: &[u8]) -> bool {
-        self.shared.write().remove(name)
+        self.change().remove(name)
     }
 
     /// Removes all libraries, and tells how many functions they had.
     pub fn flush(&self) -> usize {
-        let flushed = std::mem::take(&mut *self.shared.write());
+        let flushed = std::mem::take(&mut *self.change());
         flushed.functions.len()
     }
 
@@ -192,7 +205,7 @@ impl LibraryStore {
         vm: &mut WorkerMachine,
         code: &[u8],
         is_taken: impl Fn(&[u8]) -> bool,
-    ) -> Outcome<(Arc<Library>, Compiled)> {
+    ) -> Outcome<(Arc<Library>, CompiledLibrary)> {
         let (name, declaration_bytes) = parse_declaration(code)?;
         if is_taken(&name) {
             return Err(taken(&name));
@@ -244,9 +257,9 @@ fn parse_declaration(code: &[u8]) -> Outcome<(Vec<u8>, usize)> {
 }
 
 /// The functions of a library in a machine, by their names.
-pub type Compiled = HashMap<Vec<u8>, Code>;
+pub type CompiledLibrary = HashMap<Vec<u8>, Code>;
 
-type Registered = (Vec<FunctionInfo>, Compiled);
+type Registered = (Vec<FunctionInfo>, CompiledLibrary);
 
 /// Runs the code of a library and collects what it registers.
 fn run_code(vm: &mut WorkerMachine, code: &[u8]) -> Outcome<Registered> {
@@ -269,8 +282,8 @@ fn run_code(vm: &mut WorkerMachine, code: &[u8]) -> Outcome<Registered> {
     Ok((registered.into_iter().map(info).collect(), compiled))
 }
 
-/// The function of this name of a library in this machine, where its code is run if it has not been.
-pub fn compiled(vm: &mut WorkerMachine, library: &Library, name: &[u8]) -> Outcome<Code> {
+/// The code of a function of a library in this machine, where that of the library is run if it has not been.
+pub(super) fn compiled(vm: &mut WorkerMachine, library: &Library, name: &[u8]) -> Outcome<Code> {
     const MISSING: Error = Error::fixed("ERR Function not found");
     if let Some(functions) = vm.libraries.get(&library.number) {
         return functions.get(name).cloned().ok_or(MISSING);

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use mantissa_commands::{Error, Outcome};
 use mantissa_scripting::{Code, LogLevel, Machine, Problem};
 
-use super::functions::{Compiled, LibraryStore};
+use super::functions::{self, CompiledLibrary, Library, LibraryStore};
 use super::running::Scripting;
 use super::source::{Digest, EVAL_SCRIPTS_MAX, Script, ScriptCache};
 use crate::{config, log};
@@ -15,9 +16,30 @@ use crate::{config, log};
 /// Libraries held beside twice as many as there are, before those that are gone are looked for.
 const LIBRARIES_KEPT_MAX: usize = 64;
 
+/// Names of functions that are held.
+const FUNCTIONS_KEPT_MAX: usize = 4096;
+
 thread_local! {
     /// The machine of the worker on this thread, made when its first script comes.
     static MACHINE: RefCell<Option<WorkerMachine>> = const { RefCell::new(None) };
+}
+
+/// A script that has been compiled for a worker's machine.
+pub struct Compiled {
+    /// The script.
+    pub script: Arc<Script>,
+    /// Its code.
+    pub code: Code,
+}
+
+/// A function that has been compiled for a worker's machine.
+pub struct CompiledFunction {
+    /// Its library.
+    pub library: Arc<Library>,
+    /// Its place there.
+    pub place: usize,
+    /// Its code.
+    pub code: Code,
 }
 
 /// A worker's machine.
@@ -25,8 +47,11 @@ pub struct WorkerMachine {
     /// The machine.
     pub machine: Box<dyn Machine>,
     /// The functions of libraries, by the library's number.
-    pub libraries: HashMap<u64, Compiled>,
-    compiled: HashMap<Digest, (Arc<Script>, Code)>,
+    pub libraries: HashMap<u64, CompiledLibrary>,
+    compiled: HashMap<Digest, Rc<Compiled>>,
+    /// Functions by the names that they were called by, as of a generation of the libraries.
+    functions: HashMap<Box<[u8]>, Rc<CompiledFunction>>,
+    generation: u64,
     /// The epoch of the cache that `compiled` belongs to.
     epoch: u64,
     /// The cache's number: a thread may work for one engine after another.
@@ -40,6 +65,8 @@ impl WorkerMachine {
             machine: language.machine().map_err(|text| Error::new(format!("ERR {text}")))?,
             libraries: HashMap::new(),
             compiled: HashMap::new(),
+            functions: HashMap::new(),
+            generation: 0,
             epoch: scripting.cache.epoch(),
             owner: scripting.number,
         })
@@ -56,14 +83,36 @@ impl WorkerMachine {
         }
     }
 
-    /// What has been compiled of a script.
-    pub fn compiled(&self, digest: &Digest) -> Option<(Arc<Script>, Code)> {
-        self.compiled.get(digest).cloned()
+    /// A script that is in the cache, if it has been compiled here; its use is noted.
+    pub fn compiled(&self, digest: &Digest, cache: &ScriptCache) -> Option<Rc<Compiled>> {
+        let compiled = self.compiled.get(digest).filter(|compiled| !compiled.script.is_evicted())?;
+        cache.note_use(&compiled.script);
+        Some(Rc::clone(compiled))
     }
 
-    /// Keeps what has been compiled.
-    pub fn keep(&mut self, script: &Arc<Script>, code: &Code) {
-        self.compiled.insert(script.digest, (Arc::clone(script), code.clone()));
+    /// Keeps a script that has been compiled.
+    pub fn keep(&mut self, script: Arc<Script>, code: Code) -> Rc<Compiled> {
+        let digest = script.digest;
+        let compiled = Rc::new(Compiled { script, code });
+        self.compiled.insert(digest, Rc::clone(&compiled));
+        compiled
+    }
+
+    /// The function of this name, whatever its case.
+    pub fn function(&mut self, store: &LibraryStore, name: &[u8]) -> Outcome<Rc<CompiledFunction>> {
+        let generation = store.generation();
+        if self.generation != generation || self.functions.len() > FUNCTIONS_KEPT_MAX {
+            self.functions.clear();
+            self.generation = generation;
+        }
+        if let Some(function) = self.functions.get(name) {
+            return Ok(Rc::clone(function));
+        }
+        let (library, place) = store.find(name).ok_or(Error::fixed("ERR Function not found"))?;
+        let code = functions::compiled(self, &library, &library.functions[place].name)?;
+        let function = Rc::new(CompiledFunction { library, place, code });
+        self.functions.insert(name.into(), Rc::clone(&function));
+        Ok(function)
     }
 
     /// Forgets everything compiled if the cache has been emptied since.

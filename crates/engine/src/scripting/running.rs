@@ -28,6 +28,7 @@ const FUNCTION: u8 = 2;
 
 /// What a worker runs.
 #[derive(Default)]
+#[repr(align(128))]
 pub struct Slot {
     kind: AtomicU8,
     /// When it began, in ms since [`Scripting::started`].
@@ -38,6 +39,8 @@ pub struct Slot {
     pub wrote: AtomicBool,
     /// It is to end.
     pub killed: AtomicBool,
+    /// Bytes that the worker's machine uses.
+    vm_bytes: AtomicU64,
     /// The name of the function and the command that called it, known once it is slow.
     pub call: Mutex<(Vec<u8>, Vec<Vec<u8>>)>,
 }
@@ -65,8 +68,6 @@ pub struct Scripting {
     /// Commands that visit shard after shard, or wait to. They and scripts keep out of each other's way: such
     /// a command cannot give up once it has begun, and so must never wait for a script that may be slow.
     sweeps: AtomicU64,
-    /// Bytes that each worker's machine uses.
-    vm_bytes: Box<[AtomicU64]>,
     started: Instant,
 }
 
@@ -103,7 +104,6 @@ impl Scripting {
             slots: (0..thread_count).map(|_| Slot::default()).collect(),
             slow_count: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
-            vm_bytes: (0..thread_count).map(|_| AtomicU64::new(0)).collect(),
             started: clock::now(),
         }
     }
@@ -156,7 +156,7 @@ impl Scripting {
 
     /// Notes how many bytes a worker's machine uses.
     pub fn note_memory(&self, worker: usize, used_bytes: usize) {
-        self.vm_bytes[worker.min(self.vm_bytes.len() - 1)].store(used_bytes as u64, Ordering::Relaxed);
+        self.slot(worker).vm_bytes.store(used_bytes as u64, Ordering::Relaxed);
     }
 
     /// Notes the end of what a worker runs.
@@ -178,7 +178,7 @@ impl Scripting {
 
     /// Bytes that the machines use.
     pub fn vm_bytes(&self) -> u64 {
-        self.vm_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+        self.slots.iter().map(|slot| slot.vm_bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// For how long what runs in a slot has run, in ms.

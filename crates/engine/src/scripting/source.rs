@@ -4,7 +4,7 @@
 //! and what has been learned of the script. Scripts that only EVAL brought are forgotten again when there are
 //! many, the one that has not run for longest first, as redis-server does; SCRIPT LOAD keeps its scripts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -36,7 +36,7 @@ impl KeyUsage {
     pub fn note(&self, touched_undeclared: bool) {
         if touched_undeclared {
             self.0.store(Self::WIDE, Ordering::Relaxed);
-        } else {
+        } else if self.0.load(Ordering::Relaxed) == 0 {
             let _known = self.0.compare_exchange(0, Self::DECLARED, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -59,6 +59,8 @@ pub struct Script {
     loaded: AtomicBool,
     /// When it was last used, by the cache's clock.
     used: AtomicU64,
+    /// The cache has evicted it.
+    evicted: AtomicBool,
 }
 
 impl Script {
@@ -73,7 +75,13 @@ impl Script {
             key_usage: KeyUsage::default(),
             loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
+            evicted: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the cache has evicted it. It may hold another one with the same text since.
+    pub fn is_evicted(&self) -> bool {
+        self.evicted.load(Ordering::Relaxed)
     }
 
     /// The part that is compiled.
@@ -161,8 +169,8 @@ fn parse_declaration(text: &[u8]) -> Result<(ScriptFlags, usize), Error> {
 #[derive(Default)]
 struct Cached {
     scripts: HashMap<Digest, Arc<Script>>,
-    /// Those brought by EVAL, by the moment of a use: the last one, or one before.
-    passing: BTreeMap<u64, Digest>,
+    /// Those brought by EVAL, by the time of a use: the last one, or one before.
+    passing: BTreeSet<(u64, Digest)>,
 }
 
 impl Cached {
@@ -176,8 +184,9 @@ impl Cached {
             let Some(script) = self.scripts.get(&digest) else { continue };
             let last_use = script.used.load(Ordering::Relaxed);
             if last_use > noted {
-                self.passing.insert(last_use, digest);
+                self.passing.insert((last_use, digest));
             } else if !script.loaded.load(Ordering::Relaxed) {
+                script.evicted.store(true, Ordering::Relaxed);
                 self.scripts.remove(&digest);
                 evicted += 1;
             }
@@ -190,6 +199,8 @@ impl Cached {
 #[derive(Default)]
 pub struct ScriptCache {
     cached: RwLock<Cached>,
+    /// It goes on when a script is added. A use writes nothing that other workers read unless one has been
+    /// added since the use before: a script that all workers run would go from cache to cache.
     clock: AtomicU64,
     /// Grows when all scripts are forgotten: workers then forget what they have compiled.
     epoch: AtomicU64,
@@ -200,8 +211,16 @@ impl ScriptCache {
     /// The script with this digest.
     pub fn get(&self, digest: &Digest) -> Option<Arc<Script>> {
         let script = self.cached.read().scripts.get(digest).map(Arc::clone)?;
-        script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.note_use(&script);
         Some(script)
+    }
+
+    /// Notes that a script is used.
+    pub fn note_use(&self, script: &Script) {
+        let now = self.clock.load(Ordering::Relaxed);
+        if script.used.load(Ordering::Relaxed) != now {
+            script.used.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Whether there is a script with this digest.
@@ -225,7 +244,7 @@ impl ScriptCache {
         if is_new {
             cached.scripts.insert(script.digest, Arc::clone(&script));
             if !keep {
-                cached.passing.insert(now, script.digest);
+                cached.passing.insert((now, script.digest));
                 self.evicted.fetch_add(cached.evict(), Ordering::Relaxed);
             }
         }
@@ -246,7 +265,7 @@ impl ScriptCache {
     pub fn keep(&self, script: &Arc<Script>) {
         if !script.loaded.swap(true, Ordering::Relaxed) {
             let mut cached = self.cached.write();
-            cached.passing.retain(|_, digest| *digest != script.digest);
+            cached.passing.retain(|(_, digest)| *digest != script.digest);
             cached.scripts.entry(script.digest).or_insert_with(|| Arc::clone(script));
         }
     }
