@@ -727,10 +727,11 @@ impl<'e> Worker<'e> {
         let used_before = self.used_before_long(connection, began);
         for (at, request) in requests.iter().enumerate() {
             let args = request.args(input, &self.batch.slices);
-            let has_same_key = |next: &Request| next.args(input, &self.batch.slices).get(1) == args.get(1);
-            self.context.keeps_lock = is_contended() && requests.get(at + 1).is_some_and(has_same_key);
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
+            let has_same_key = |next: &Request| next.args(input, &self.batch.slices).get(1) == args.get(1);
+            self.context.keeps_lock =
+                !runs_scripts && is_contended() && requests.get(at + 1).is_some_and(has_same_key);
             let progress = if runs_scripts {
                 self.execute_script(driver, connection, input, (request, command), reply)
             } else {

@@ -550,6 +550,7 @@ impl<'k> LockedShards<'k> {
     #[cold]
     pub fn extend(&mut self, more: ShardSet, mut give_up: impl FnMut() -> bool) -> bool {
         let keyspace = self.keyspace;
+        keyspace.release_kept();
         let Some(_sole) = keyspace.extending.try_lock() else { return false };
         let before = self.held.set();
         let mut complete = true;
@@ -690,6 +691,11 @@ mod tests {
             lock_other(&keyspace);
             assert!(!keyspace.keeps_lock() && is_free(3));
         }
+        let mut locked = keyspace.lock(ShardSet::one(4));
+        kept::keep(&keyspace, 3);
+        assert!(keyspace.cells[3].lock.try_lock());
+        assert!(locked.extend(keyspace.all_shards(), || false) && !keyspace.keeps_lock());
+        drop(locked);
         keyspace.lock(ShardSet::first(2)).keep();
         assert!(!keyspace.keeps_lock() && is_free(0) && is_free(1));
     }
