@@ -348,6 +348,9 @@ def wait(stage):
     stage.replica.suspend()
     try:
         stage.p("SET k v", "WAIT 1 50", "WAIT 0 50")
+        # To a script it counts who has what was written before the client's first write: all replicas.
+        stage.p(*(f"EVAL \"return redis.call({words})\" 0" for words in ("'WAIT', 5, 0", "'WAITAOF', 0, 5, 0")))
+        stage.p("MULTI", "EVAL \"return redis.call('WAIT', 5, 0)\" 0", "WAIT 5 0", "EXEC")
         stage.primary.admin().send("WAIT", 1, 0)
     finally:
         stage.replica.resume()

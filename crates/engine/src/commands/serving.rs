@@ -39,6 +39,15 @@ fn deadline(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
     }
 }
 
+/// Up to where the log has what the client has written. A script has written nothing yet: what it writes is logged
+/// once it ends, and what its caller has written before does not count.
+fn written_before(invocation: &Invocation<'_, '_, '_>) -> u64 {
+    match invocation.context.in_script {
+        true => 0,
+        false => invocation.session.logged_lsn,
+    }
+}
+
 pub(super) fn wait(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
     if engine.replication.is_replica() {
@@ -46,7 +55,7 @@ pub(super) fn wait(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, repl
     }
     let replicas = parse::integer(args.at(1))?;
     let deadline = deadline(args.at(2), invocation.context.now_ms)?;
-    let lsn = invocation.session.logged_lsn;
+    let lsn = written_before(invocation);
     let have = engine.replication.confirming(lsn, false) as i64;
     if invocation.in_transaction() || invocation.context.in_script || have >= replicas {
         reply.integer(have);
@@ -72,7 +81,7 @@ pub(super) fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, r
     if local && !invocation.context.active.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
-    let lsn = invocation.session.logged_lsn;
+    let lsn = written_before(invocation);
     let is_local = !local || engine.aof.is_durable(lsn);
     let is_over = is_local && engine.replication.confirming(lsn, true) >= replicas;
     if invocation.in_transaction() || invocation.context.in_script || is_over {
