@@ -1,5 +1,6 @@
 """Scenarios in which a primary or a replica becomes something else, or ends."""
 
+import re
 import signal
 import subprocess
 
@@ -107,11 +108,11 @@ def clients_that_wait(stage):
     stage.sync()
     waiting = int(stage.replica.info("clients")["blocked_clients"])
     stage.note("still waiting", waiting)
+    listed = stage.replica.call("CLIENT", "LIST").decode()
+    blocked = re.findall(r" addr=\S+:(\d+) .* flags=\S*b", listed)
     for command, connection in connections:
-        try:
-            stage.note(command, connection.read(1).raw)
-        except TimeoutError:
-            stage.note(command, "waits on")
+        is_blocked = str(connection.socket.getsockname()[1]) in blocked
+        stage.note(command, "waits on" if is_blocked else connection.read().raw)
         connection.close()
 
 

@@ -528,7 +528,7 @@ fn wait_for_end(
                 if is_loading {
                     return 0;
                 }
-                let waited = waits::before_shutdown(engine, flags, waits::begin_shutdown(engine));
+                let waited = waits::before_shutdown(engine, &waits::begin_shutdown(engine, flags));
                 if waited.is_some() && persistence::save_before_exit(engine, flags) {
                     return 0;
                 }

@@ -190,16 +190,16 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
 fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flags: ShutdownFlags) -> Outcome {
     let (engine, session) = (invocation.engine(), &mut *invocation.session);
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
-    let begun = waits::begin_shutdown(engine);
+    let begun = Arc::new(waits::begin_shutdown(engine, flags));
     blocking::wait(engine, session, Arc::clone(&blocked));
-    let waiting = Arc::clone(&blocked);
+    let waiting = (Arc::clone(&blocked), Arc::clone(&begun));
     let fail = |engine: &Engine, blocked: &BlockedClient| {
         let mut reply = Reply::new(blocked.protocol);
         reply.error(FAILED_SHUTDOWN);
         blocking::release(engine, blocked, reply.into_bytes());
     };
     let body = move |engine: &Engine| {
-        let waited = waits::before_shutdown(engine, flags, begun);
+        let waited = waits::before_shutdown(engine, &begun);
         if waited.is_some() && persistence::save_before_exit(engine, flags) {
             if !engine.host().shut_down(0) {
                 persistence::go_on(engine);
@@ -212,8 +212,8 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
     };
     if let Err(error) = engine.spawn("shutdown", body) {
         warning!("A thread could not be started: {error}");
-        waits::abort_shutdown(engine);
-        fail(engine, &waiting);
+        waits::give_up_shutdown(engine, &waiting.1);
+        fail(engine, &waiting.0);
     }
     Ok(())
 }

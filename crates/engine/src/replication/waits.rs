@@ -75,6 +75,13 @@ pub fn delays_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
         && !lagging(engine, primary::offset(engine)).is_empty()
 }
 
+/// What [`begin_shutdown`] has done.
+pub struct Begun {
+    /// How many times shutdowns had been called off.
+    aborts: u64,
+    holds_writes: bool,
+}
+
 /// What [`before_shutdown`] has done.
 pub struct Waited {
     holds_writes: bool,
@@ -111,14 +118,26 @@ pub fn after_failed_shutdown(engine: &Engine, waited: Option<Waited>) {
     }
 }
 
-/// Begins a shutdown that waits for replicas and may be called off from now on. Returns what
-/// [`before_shutdown`] takes.
-pub fn begin_shutdown(engine: &Engine) -> u64 {
+/// Begins a shutdown that may be called off from now on. If replicas lack something, it holds writes back before
+/// anybody can see that it has begun. Returns what [`before_shutdown`] takes.
+pub fn begin_shutdown(engine: &Engine, flags: ShutdownFlags) -> Begun {
     let serving = &engine.replication.serving;
     let aborts = serving.aborts.load(Ordering::SeqCst);
     let timeout_s = engine.active_config().config.shutdown_timeout_s;
+    let holds_writes = delays_shutdown(engine, flags);
+    if holds_writes {
+        hold_writes(engine);
+    }
     serving.ends_ms.store(clock::unix_ms() + i64::from(timeout_s) * 1000, Ordering::SeqCst);
-    aborts
+    Begun { aborts, holds_writes }
+}
+
+/// Takes back what [`begin_shutdown`] has done: nobody can wait.
+pub fn give_up_shutdown(engine: &Engine, begun: &Begun) {
+    abort_shutdown(engine);
+    if begun.holds_writes {
+        release_writes(engine);
+    }
 }
 
 /// Calls off all shutdowns that have begun; false if none has.
@@ -131,41 +150,40 @@ pub fn abort_shutdown(engine: &Engine) -> bool {
     is_any
 }
 
-/// Waits until all replicas have everything, for `shutdown-timeout` at most, and holds writes back meanwhile
-/// and afterwards. None if that was called off: writes go on. Not to be called by a worker.
-pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags, begun: u64) -> Option<Waited> {
+/// Waits until all replicas have everything, for `shutdown-timeout` at most; writes are held back meanwhile and
+/// afterwards. None if that was called off: writes go on. Not to be called by a worker.
+pub fn before_shutdown(engine: &Engine, begun: &Begun) -> Option<Waited> {
     const LOOK_INTERVAL: Duration = Duration::from_millis(10);
     const ASK_EVERY: usize = 100;
     let serving = &engine.replication.serving;
-    let is_aborted = || serving.aborts.load(Ordering::SeqCst) != begun;
-    if is_aborted() {
-        return None;
-    }
-    if !delays_shutdown(engine, flags) {
+    let is_aborted = || serving.aborts.load(Ordering::SeqCst) != begun.aborts;
+    if !begun.holds_writes {
+        if is_aborted() {
+            return None;
+        }
         serving.ends_ms.store(0, Ordering::SeqCst);
         return Some(Waited { holds_writes: false });
     }
     let replicas = engine.replication.replica_count.load(Ordering::Relaxed);
     let timeout_s = engine.active_config().config.shutdown_timeout_s;
     notice!("Waiting for replicas before shutting down.");
-    hold_writes(engine);
     let mut context = Context::new(engine, engine.worker_count());
     let deadline = clock::now() + Duration::from_secs(u64::from(timeout_s));
     // What runs at this moment ends in it.
     simulation::sleep(LOOK_INTERVAL);
     let end = primary::offset(engine);
     let mut asks = 0;
-    while !lagging(engine, end).is_empty() && clock::now() < deadline {
-        if is_aborted() {
-            release_writes(engine);
-            return None;
-        }
+    while !is_aborted() && !lagging(engine, end).is_empty() && clock::now() < deadline {
         if asks == 0 {
             serving.wants_acks.store(true, Ordering::Relaxed);
             context.outbox.end_iteration(false);
         }
         asks = (asks + 1) % ASK_EVERY;
         simulation::sleep(LOOK_INTERVAL);
+    }
+    if is_aborted() {
+        release_writes(engine);
+        return None;
     }
     serving.ends_ms.store(0, Ordering::SeqCst);
     let lagging = lagging(engine, end);
