@@ -3,7 +3,7 @@
 import pytest
 
 from support.servers import Server
-from support.steps import Player
+from support.steps import Player, in_time
 
 WATCHED = {
     "deleted": "DEL k",
@@ -22,7 +22,7 @@ WATCHED = {
 }
 BEFORE = {
     "expired": "b SET k v PX 1; b sleep 0.01; a WATCH k",
-    "expiring": "b SET k v PX 20; a WATCH k; b sleep 0.03",
+    "expiring": "b SET k v PX @20; a WATCH k; b expired",
     "live": "b SET k v; a WATCH k",
     "missing": "a WATCH k",
 }
@@ -31,7 +31,7 @@ AGE = """a EVAL "redis.call('RESTORE', 'k', 0, redis.call('DUMP', 'k'), 'REPLACE
 IS_OLD = """a EVAL "return redis.call('OBJECT', 'IDLETIME', 'k') > 500" 0"""
 SCENARIOS = {
     "the time of a watched hash's only field": """
-        b HSET h f v; b HPEXPIRE h 20 FIELDS 1 f; a WATCH h; b sleep 0.03; a MULTI; a PING; a EXEC""",
+        b HSET h f v; b HPEXPIRE h @20 FIELDS 1 f; a WATCH h; b expired; a MULTI; a PING; a EXEC""",
     "BLPOP": f"a ~BLPOP l 0; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
     "BLMPOP": f"a ~BLMPOP 0 1 l LEFT; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
     "BLMOVE": f"a ~BLMOVE l m LEFT LEFT 0; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
@@ -41,7 +41,7 @@ SCENARIOS = {
         a ~XREAD BLOCK 0 STREAMS x $; b MULTI; b XADD x 1-1 a b; {IN_ONE_GO.format(key='x')}; b XADD x 2-2 a b
         a <""",
     "XREADGROUP of what has expired": """
-        b XGROUP CREATE x g $ MKSTREAM; b PEXPIRE x 20; a ~XREADGROUP GROUP g c BLOCK 0 STREAMS x >; b sleep 0.03
+        b XGROUP CREATE x g $ MKSTREAM; b PEXPIRE x @20; a ~XREADGROUP GROUP g c BLOCK 0 STREAMS x >; b expired
         b XADD x 1-1 a b; a <""",
     "BLMOVE to what has expired": """
         b RPUSH m x; b PEXPIRE m 20; a ~BLMOVE l m LEFT LEFT 0; b sleep 0.03; b RPUSH l 1; a <; b LRANGE m 0 -1
@@ -105,18 +105,20 @@ def servers():
 
 
 def compare(servers, steps):
-    found = []
-    for server in servers:
-        player = Player(server)
-        player.admin("FLUSHALL")
-        player.admin("DEBUG", "SET-ACTIVE-EXPIRE", "0")
-        steps = steps.strip().replace("\n", ";")
-        try:
-            found.append(player.play(steps))
-        finally:
-            player.admin("CLIENT", "UNPAUSE")
-            player.close()
-    assert found[1] == found[0]
+    steps = steps.strip().replace("\n", ";")
+    oracle, subject = (in_time(lambda slowness, server=server: play(server, steps, slowness)) for server in servers)
+    assert subject == oracle
+
+
+def play(server, steps, slowness):
+    player = Player(server, slowness)
+    player.admin("FLUSHALL")
+    player.admin("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+    try:
+        return player.play(steps)
+    finally:
+        player.admin("CLIENT", "UNPAUSE")
+        player.close()
 
 
 @pytest.mark.parametrize("what", WATCHED)
