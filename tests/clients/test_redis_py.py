@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from support.servers import Server
+from support.waiting import eventually
 
 
 @pytest.fixture
@@ -90,8 +91,7 @@ def test_hash_field_expiry(client):
     assert client.hgetdel("h", "c") == ["3"] and client.hgetex("h", "a", persist=True) == ["1"]
     assert client.hsetex("h", mapping={"d": 4}, ex=100) == 1 and client.httl("h", "d")[0] > 0
     client.hpexpire("h", 1, "b")
-    while client.hexists("h", "b"):
-        pass
+    eventually(lambda: not client.hexists("h", "b"), "the field lives")
     assert client.hget("h", "b") is None
 
 
@@ -186,8 +186,7 @@ def test_publish_and_subscribe_with_a_thread(client):
     pubsub.subscribe(news=handle)
     pubsub.psubscribe(**{"n?ws.*": handle})
     thread = pubsub.run_in_thread(sleep_time=0.01)
-    while client.pubsub_numsub("news")[0][1] == 0 or client.pubsub_numpat() == 0:
-        pass
+    eventually(lambda: client.pubsub_numsub("news")[0][1] and client.pubsub_numpat(), "nobody subscribes")
     client.publish("news", "one")
     client.publish("news.sport", "two")
     client.publish("other", "nobody")
@@ -318,8 +317,7 @@ def test_keyspace_notifications(client):
     client.config_set("notify-keyspace-events", "KEA")
     pubsub = client.pubsub(ignore_subscribe_messages=True)
     pubsub.psubscribe("__keyevent@0__:*")
-    while client.pubsub_numpat() == 0:
-        pass
+    eventually(client.pubsub_numpat, "nobody subscribes")
     client.set("k", "v")
     message = None
     while message is None:

@@ -8,6 +8,7 @@ import pytest
 from support.crowd import Crowd
 from support.resp import Closed
 from support.seeds import generator
+from support.waiting import eventually
 
 WORKERS = 4
 PRODUCERS = 4
@@ -202,8 +203,8 @@ def test_first_come_first_served_over_many_waiters(server):
         for waiter in waiters:
             own = waiter.call("CLIENT", "ID")
             waiter.send("BLPOP", "line", 0)
-            while b" flags=b " not in control("CLIENT", "LIST", "ID", own).value:
-                pass
+            is_blocked = lambda: b" flags=b " in control("CLIENT", "LIST", "ID", own).value
+            eventually(is_blocked, "it does not wait")
         for index in range(100):
             control.call("RPUSH", "line", index)
         assert [int(waiter.read().plain()[1]) for waiter in waiters] == list(range(100))

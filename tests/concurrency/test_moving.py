@@ -135,8 +135,7 @@ def test_a_client_that_moves_can_be_killed(server):
         own = connection.call("CLIENT", "ID")
         for number in range(CLIENTS * 2):
             crowd.start(victim, generator("victim", number))
-        while len(places(connection)) <= CLIENTS * 2:
-            pass
+        eventually(lambda: len(places(connection)) > CLIENTS * 2, "clients are missing")
         connection.call("CONFIG", "SET", "worker-packing", "yes")
         others = [client for client in places(connection) if client != own]
         random.shuffle(others)

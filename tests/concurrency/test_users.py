@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from support.resp import Closed
+from support.waiting import eventually
 
 CLIENTS = 16
 ROUNDS = 40
@@ -44,8 +45,7 @@ def test_taken_rights_stop_pipelines(crowd):
     threads = [threading.Thread(target=write, args=(client,)) for client in clients]
     for thread in threads:
         thread.start()
-    while admin.call("EXISTS", "n") == 0:
-        pass
+    eventually(lambda: admin.call("EXISTS", "n"), "nobody writes")
     admin.call("ACL", "SETUSER", "u", "-incr")
     count = int(admin.call("GET", "n"))
     counts = [int(admin.call("GET", "n")) for _ in range(20)]

@@ -7,9 +7,8 @@ import time
 from differential.policy import agree, agree_exec, policy_of, simple
 from support.resp import Closed, ProtocolError, encode, show
 from support.state import differences, read_state
+from support.waiting import PATIENCE_S
 
-REPLY_SECONDS_MAX = 5.0
-UNTIL_SECONDS_MAX = 30.0
 GONE_SERVER_MISMATCHES_MAX = 3
 DRAIN_TOKEN = b"end-of-stream"
 PLACEHOLDER = re.compile(rb"\$\{(id|addr|laddr):(\d+)\}")
@@ -48,7 +47,7 @@ class Player:
     def connection(self, number):
         """Connection `number`, opened now if it is new."""
         if number not in self.connections:
-            connection = self.server.connect(timeout=REPLY_SECONDS_MAX)
+            connection = self.server.connect(timeout=PATIENCE_S)
             own = connection("CLIENT", "ID")
             self.ids[number] = own.plain() if own.kind == ":" else 0  # none before AUTH
             if self.protocol == 3 and own.kind == ":":
@@ -103,7 +102,7 @@ class Player:
 
     def wait_blocked(self, number):
         """Poll until the server reports connection `number` as blocked."""
-        deadline = time.monotonic() + REPLY_SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             listed = self.control("CLIENT", "LIST", "ID", self.ids[number])
             flags = re.search(rb" flags=(\S*)", listed.value or b"")
@@ -134,7 +133,7 @@ class Player:
 
     def until(self, number, expected, args):
         """Repeat a command until it gives the expected raw reply."""
-        deadline = time.monotonic() + UNTIL_SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_S
         args = [self.fill_in(arg) for arg in args]
         while time.monotonic() < deadline:
             reply = self.connection(number)(*args)

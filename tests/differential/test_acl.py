@@ -5,6 +5,7 @@ import pytest
 from differential.runner import from_difference
 from differential.test_matrix import CALLS
 from support.resp import show
+from support.waiting import eventually
 
 # Rules of the user whose rights are tried, by name.
 RULES = {
@@ -209,8 +210,7 @@ def test_who_waits_is_looked_at_again(servers, call, wake, taken):
             admin.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*")
             user.call("AUTH", "u", "x")
             user.send(*call)
-            while b"blocked_clients:1" not in admin.call("INFO", "clients"):
-                pass
+            eventually(lambda: b"blocked_clients:1" in admin.call("INFO", "clients"), f"{call} does not wait")
             admin.call("ACL", "SETUSER", "u", *taken)
             woken = admin(*wake).raw
             results.append((woken, user.read().raw, admin("EXISTS", wake[1]).raw))

@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from support.waiting import eventually
+
 
 PASSWORD = "secret"
 CALLS = [
@@ -161,8 +163,7 @@ def test_the_client_may_leave(start_server, target):
         assert target.arrived.wait(60)
         mover.close()
         target.may_answer.set()
-        while other.call("EXISTS", "moves"):
-            pass
+        eventually(lambda: not other.call("EXISTS", "moves"), "the key stays")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from support.filling import fill
 from support.rdbfile import crc64
 from support.servers import Server
 from support.state import differences, read_state
+from support.waiting import eventually, persistence, until_written
 
 SMALL = {
     "hash-max-listpack-entries": 3,
@@ -114,8 +115,7 @@ def test_bgsave_and_shutdown_save(start_server):
         before = picture(connection)
         stamp = connection.call("LASTSAVE")
         assert connection.call("BGSAVE") == b"Background saving started"
-        while b"rdb_bgsave_in_progress:1" in connection.call("INFO", "persistence"):
-            pass
+        until_written(connection)
         assert b"rdb_last_bgsave_status:ok" in connection.call("INFO", "persistence")
         assert connection.call("LASTSAVE") >= stamp
         connection.call("SET", "after the first", "v")
@@ -134,8 +134,7 @@ def test_save_points_save(start_server):
     with server.connect() as connection:
         for number in range(20):
             connection.call("SET", number, "v")
-        while connection.call("INFO", "persistence").count(b"rdb_changes_since_last_save:0\r\n") == 0:
-            pass
+        eventually(lambda: persistence(connection)["rdb_changes_since_last_save"] == "0", "no dump is written")
         before = picture(connection)
     server.restart(crash=True)
     with server.connect() as connection:
@@ -172,8 +171,7 @@ def test_expired_keys_are_not_loaded(start_server):
         connection.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
         connection.call("SET", "stays", "v")
         connection.call("SET", "goes", "v", "PX", 1)
-        while connection.call("PTTL", "goes") != -2:
-            pass
+        eventually(lambda: connection.call("PTTL", "goes") == -2, "the key lives")
         connection.call("SAVE")
     server.restart(crash=True)
     with server.connect() as connection:

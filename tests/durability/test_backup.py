@@ -38,6 +38,7 @@ def until_state(connection, *wanted):
 def begin(connection):
     assert connection.call("BACKUP", "START") == b"OK"
     until_state(connection, "incrementing")
+    until_written(connection)
 
 
 def listed(connection):

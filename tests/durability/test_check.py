@@ -9,6 +9,7 @@ import pytest
 
 from support.servers import oracle_path, subject_path
 from support.terminal import Terminal, run
+from support.waiting import until_written
 
 MANIFEST = "file base seq 1 type b\nfile i1 seq 1 type i\nfile i2 seq 2 type i\n"
 
@@ -178,8 +179,7 @@ def test_files_of_redis_are_whole(start_server, tmp_path):
         connection.call("SELECT", 4)
         connection.call("ZADD", "board", 1, "a", 2, "b")
         connection.call("BGREWRITEAOF")
-        while "aof_rewrite_in_progress:1" in connection("INFO", "persistence").text():
-            pass
+        until_written(connection)
         connection.call("EVAL", "redis.call('SET', 'x', 1) redis.call('HSET', 'hash', 'f', 1)", 0)
         connection.call("FLUSHDB")
     oracle.terminate()

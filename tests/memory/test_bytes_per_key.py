@@ -4,6 +4,7 @@ import pathlib
 import random
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -68,7 +69,8 @@ def test_resident_memory_is_little_more_than_what_is_used(start_server):
     for name, connection in connections.items():
         send(connection, shapes.SHAPES[name][1](20_000))
         assert connection.call("FLUSHALL") == b"OK"
-    resting = {name: resident_at_rest(server) for name, server in servers.items()}
+    with ThreadPoolExecutor(len(servers)) as executor:
+        resting = dict(zip(servers, executor.map(resident_at_rest, servers.values())))
     before = {name: used(connection) for name, connection in connections.items()}
     for name, connection in connections.items():
         count, commands = shapes.SHAPES[name]

@@ -7,6 +7,7 @@ import pytest
 from support.crowd import Crowd
 from support.memory import figure, used
 from support.seeds import generator
+from support.waiting import eventually
 
 VALUE = b"v" * 400
 ALL_KEYS = ["allkeys-lru", "allkeys-lfu", "allkeys-random"]
@@ -139,8 +140,7 @@ def test_one_large_value_that_is_freed_in_the_background_is_enough(start_server)
         connection("RESTORE", "large", "0", payload, "IDLETIME", "100000")
         fill(connection, 200, "small")
         connection("CONFIG", "SET", "maxmemory-samples", "64")
-        while figure(connection, "lazyfree_pending_objects") != "0":
-            pass
+        eventually(lambda: figure(connection, "lazyfree_pending_objects") == "0", "it is not freed")
         set_limit(connection, "allkeys-lru", 0)
         fill(connection, 100, "more")
         assert connection.call("EXISTS", "large") == 0
@@ -154,8 +154,7 @@ def test_lowering_the_limit_evicts_without_any_command(subject):
         before = used(connection)
         connection("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
         connection("CONFIG", "SET", "maxmemory", str(before - (2 << 20)))
-        while used(other) > before - (2 << 20):
-            pass
+        eventually(lambda: used(other) <= before - (2 << 20), "it stays above the limit")
         assert connection.call("DBSIZE") < 10_000
         assert int(figure(connection, "current_eviction_exceeded_time")) == 0
 

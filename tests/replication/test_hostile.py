@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.replication import (
-    RawPrimary, RawReplica, expect_same_data, is_online, link, small_rdb, stand_in, until, wait_in_sync,
+    RawPrimary, RawReplica, Wire, expect_same_data, is_online, link, small_rdb, stand_in, until, wait_in_sync,
 )  # fmt: skip
 from support.resp import Closed, encode
 from support.seeds import generator
@@ -381,12 +381,13 @@ def answers(node, requests=REQUESTS):
     found = []
     for commands in requests:
         with node.connect() as connection:
+            wire = Wire(connection.socket)
             for words in commands:
-                connection.send(*words)
+                wire.send(encode(words))
                 try:
-                    raw = connection.read(2).raw
-                except (Closed, TimeoutError) as failure:
-                    raw = type(failure).__name__.encode()
+                    raw = wire.reply().raw
+                except Closed:
+                    raw = b"closed"
             found.append((commands, raw if not raw.startswith(b"+FULLRESYNC") else b"+FULLRESYNC"))
     return found
 

@@ -208,7 +208,7 @@ def test_the_soft_limit_holds_without_traffic(start_server):
 
 def test_the_soft_limit_forgets_who_reads(start_server):
     """The time over the soft limit counts from when it was exceeded last without a break."""
-    limits = ["normal", "0", "4mb", "2"]
+    limits = ["normal", "0", "4mb", "5"]
     server = start_server("subject", options={"client-output-buffer-limit": limits})
     with server.connect() as connection, server.connect(timeout=60) as slow:
         fill(connection, 1)
@@ -218,7 +218,7 @@ def test_the_soft_limit_forgets_who_reads(start_server):
         # Down to below the limit, but never to nothing.
         while unread > 2 * MIB:
             unread -= len(slow.socket.recv(1 << 20))
-        time.sleep(4.5)
+        time.sleep(7)
         while unread:
             received = slow.socket.recv(1 << 20)
             assert received, "closed although it was below the soft limit"
@@ -456,10 +456,10 @@ def test_many_clients_are_evicted_fast(start_server):
         clients = [half_sent(server, 100_000) for _ in range(600)]
         until_noted(connection, clients[-1][1], 100_000)
         eventually(lambda: int(info(connection)["mem_clients_normal"]) > 60 * 10**6, "sums are wrong")
-        before = time.monotonic()
+        before_s = server.processor_seconds()
         connection.call("CONFIG", "SET", "maxmemory-clients", "20mb")
         eventually(lambda: int(info(connection)["mem_clients_normal"]) < 20 * MIB, "sums are wrong")
-        assert time.monotonic() - before < 5
+        assert server.processor_seconds() - before_s < 2
         # At one moment: what is listed is so long that it may have another client evicted.
         connection.pipeline([["MULTI"], ["CLIENT", "LIST"], ["INFO", "stats"]])
         listed, text = connection.call("EXEC")
@@ -490,8 +490,8 @@ def test_exactly_the_limit_is_within_it(start_server):
 
 @pytest.fixture(params=["oracle", "io_uring", "epoll"])
 def impatient(start_server, request):
-    """A server that closes who is idle for a second."""
-    options = {"timeout": 1}
+    """A server that closes who is idle for two seconds."""
+    options = {"timeout": 2}
     if request.param == "oracle":
         return start_server("oracle", options=options)
     return start_server("subject", options=options | {"io-driver": request.param}, workers=2)
@@ -503,7 +503,7 @@ def test_who_sends_slowly_is_not_idle(impatient):
         slow.send_raw(b"*3\r\n$3\r\nSET\r\n$5\r\nvalue\r\n$%d\r\n" % size)
         lame.send_raw(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size + b"x" * 300_000)
         for _ in range(12):
-            time.sleep(0.25)
+            time.sleep(0.3)
             slow.send_raw(b"x" * 300_000)
         slow.send_raw(b"\r\n")
         assert slow.read().raw == b"+OK\r\n"

@@ -55,6 +55,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one connection's requests."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body are sent each by itself: the body would wait until the client has acknowledged the head.
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -166,7 +168,7 @@ class Service:
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def place(self, prefix="", **options):
         """The URL of an archive, for the settings and the command line of the program."""

@@ -3,8 +3,8 @@
 import threading
 
 from support.resp import Closed
+from support.waiting import PATIENCE_S
 
-JOIN_SECONDS_MAX = 60
 
 
 class Crowd:
@@ -20,7 +20,7 @@ class Crowd:
 
         def run():
             try:
-                with self.server.connect(protocol, timeout=JOIN_SECONDS_MAX) as connection:
+                with self.server.connect(protocol, timeout=PATIENCE_S) as connection:
                     work(connection, random, self.stop)
             except (Exception, Closed) as failure:  # whatever it is, the test must hear of it
                 self.failures.append(failure)
@@ -34,7 +34,7 @@ class Crowd:
     def join(self, threads=None):
         """Wait for threads (all of them if not told which) and raise the first failure."""
         for thread in threads or self.threads:
-            thread.join(JOIN_SECONDS_MAX)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a client hangs"
         if self.failures:
             raise self.failures[0]

@@ -4,6 +4,7 @@ import re
 import socket
 
 from .resp import Closed
+from .waiting import PATIENCE_S
 
 HEAD_END = b"\r\n\r\n"
 
@@ -23,7 +24,7 @@ class Response:
 class Stream:
     """A connection to a port of this machine, and what has come over it."""
 
-    def __init__(self, port, timeout=20.0, tls=None):
+    def __init__(self, port, timeout=PATIENCE_S, tls=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
@@ -84,7 +85,7 @@ class HttpConnection(Stream):
         content, self.pending = self.pending[:length], self.pending[length:]
         return Response(int(found[1]), fields, content)
 
-    def is_closed(self, timeout=20.0):
+    def is_closed(self, timeout=PATIENCE_S):
         """Whether the server ends the connection, without sending anything more."""
         self.socket.settimeout(timeout)
         try:

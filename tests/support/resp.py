@@ -9,6 +9,8 @@ import os
 import socket
 import time
 
+from .waiting import PATIENCE_S
+
 AGGREGATES = b"*~%>|"
 BULKS = b"$=!"
 
@@ -179,7 +181,7 @@ class Decoder:
 class Connection:
     """A client connection that hides nothing: it sends bytes and hands out replies in the order they come."""
 
-    def __init__(self, address, timeout=20.0):
+    def __init__(self, address, timeout=PATIENCE_S):
         self.address = address
         self.timeout = timeout
         if isinstance(address, str):

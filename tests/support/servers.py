@@ -25,11 +25,17 @@ import time
 from . import modules as redis_modules
 from .ports import free_port
 from .resp import Closed, Connection
-from .waiting import eventually
+from .waiting import PATIENCE_S, eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 20
+# A full sync would wait five seconds for further replicas.
+DEFAULTS = {
+    "bind": "127.0.0.1",
+    "save": "",
+    "appendonly": "no",
+    "enable-debug-command": "yes",
+    "repl-diskless-sync-delay": 0,
+}
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 RUNNING = set()
@@ -119,7 +125,7 @@ class Server:
         self.kept = False
         self.modules = modules
         self.environment = os.environ | (environment or {})
-        self.options = {"bind": "127.0.0.1", "save": "", "appendonly": "no", "enable-debug-command": "yes"}
+        self.options = dict(DEFAULTS)
         self.options |= options or {}
         if workers and not self.real:
             # All of them are to serve, however little there is to do.
@@ -160,7 +166,7 @@ class Server:
 
     def wait_ready(self):
         """Poll until PING is answered, or explain why the process is gone."""
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise AssertionError(f"{self.kind} exited with {self.process.returncode}:\n{self.log_tail()}")
@@ -176,13 +182,13 @@ class Server:
             time.sleep(0.01)
         raise AssertionError(f"{self.kind} did not answer:\n{self.log_tail()}")
 
-    def wait_exit(self, timeout=STOP_SECONDS_MAX):
+    def wait_exit(self, timeout=PATIENCE_S):
         """The exit status, once the process has ended by itself."""
         status = self.process.wait(timeout)
         RUNNING.discard(self)
         return status
 
-    def connect(self, protocol=2, timeout=20.0):
+    def connect(self, protocol=2, timeout=PATIENCE_S):
         """A new raw connection, switched to the protocol."""
         connection = Connection(("127.0.0.1", self.port), timeout)
         if protocol == 3:
@@ -193,6 +199,11 @@ class Server:
     @property
     def alive(self):
         return self.process is not None and self.process.poll() is None
+
+    def processor_seconds(self):
+        """The time that processors have worked for it so far, which other processes do not make longer."""
+        numbers = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(map(int, numbers[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def memory_bytes(self):
         """Resident bytes, as the kernel counts them."""

@@ -12,14 +12,15 @@ import subprocess
 import termios
 import time
 
-SECONDS_MAX = 30
+from .waiting import PATIENCE_S
+
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 
 
 def kill(server):
     """End a server at once, and wait until its port refuses: the kernel takes its rings down a little later."""
     server.kill()
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", server.port), 1).close()
@@ -51,7 +52,7 @@ def run(command, stdin=b"", env=None):
         [str(word) if not isinstance(word, bytes) else word for word in command],
         input=stdin,
         capture_output=True,
-        timeout=SECONDS_MAX,
+        timeout=PATIENCE_S,
         env=environment | (env or {}),
     )
     return Result(completed)
@@ -90,7 +91,7 @@ class Terminal:
 
     def wait_for(self, wanted, raw=False):
         """Wait until something is on the screen, and forget what came before its end."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             shown = self.output.decode("utf-8", "replace") if raw else self.text
             at = shown.find(wanted)
@@ -102,7 +103,7 @@ class Terminal:
 
     def wait_end(self):
         """The exit code, once the program has ended by itself."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_S
         while self.read():
             assert time.monotonic() < deadline, f"still running: {self.text[-2000:]!r}"
         return self._reap()

@@ -1,8 +1,11 @@
 """Waiting for what a server does in the background, by asking it."""
 
+import os
 import time
 
-PATIENCE_S = 60
+# How long what must come may take. It fails a test only, so it is far more than is ever needed: a server may get
+# little time of a processor that many tests share. MANTISSA_TEST_PATIENCE sets another.
+PATIENCE_S = float(os.environ.get("MANTISSA_TEST_PATIENCE", "60"))
 
 
 def persistence(connection):
@@ -12,11 +15,13 @@ def persistence(connection):
 
 
 def eventually(condition, what):
-    """Until the condition holds. `what`, or what it returns, says what is wrong if it never does."""
+    """Until the condition holds; returns what it gave. `what`, or what it returns, says what is wrong if it never
+    does."""
     deadline = time.monotonic() + PATIENCE_S
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.01)
+    return found
 
 
 def until_written(connection):
@@ -29,3 +34,8 @@ def until_written(connection):
 
     eventually(is_idle, "the writing of files does not end")
     return persistence(connection)
+
+
+def until_loaded(connection):
+    """Until the data of the files are there."""
+    eventually(lambda: persistence(connection)["loading"] == "0", "the loading does not end")

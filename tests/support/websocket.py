@@ -9,6 +9,7 @@ import time
 
 from .http import Stream
 from .resp import Closed, Decoder, encode
+from .waiting import PATIENCE_S
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -43,7 +44,7 @@ def frame(opcode, payload=b"", fin=True, reserved=0, mask=None, key=b"\x37\xfa\x
 class WebSocket(Stream):
     """A connection to `/ws` at a port of this machine."""
 
-    def __init__(self, port, path="/ws", fields=None, without=(), timeout=20.0, rest=b"", tls=None):
+    def __init__(self, port, path="/ws", fields=None, without=(), timeout=PATIENCE_S, rest=b"", tls=None):
         super().__init__(port, timeout, tls)
         self.decoder = Decoder()
         key = base64.b64encode(os.urandom(16)).decode()
@@ -145,7 +146,7 @@ class WebSocket(Stream):
         return self.read_json()
 
 
-def eventually_closed(connection, seconds=20):
+def eventually_closed(connection, seconds=PATIENCE_S):
     """Whether the server ends the connection in time, whatever it sends before."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

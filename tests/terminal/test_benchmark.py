@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.terminal import kill, run
+from support.waiting import eventually
 
 
 def bench(tool, server, *words, **options):
@@ -77,8 +78,7 @@ def test_a_stall_counts_for_all_requests_that_it_delays(oracle, tool):
     words = ["--json", "-n", 750, "--rate", 500, "-c", 2, "-t", "get"]
     with oracle.connect() as connection, ThreadPoolExecutor() as executor:
         running = executor.submit(bench, tool, oracle, *words)
-        while b"cmdstat_get:" not in connection.call("INFO", "commandstats"):
-            pass
+        eventually(lambda: b"cmdstat_get:" in connection.call("INFO", "commandstats"), "it does not begin")
         connection.call("DEBUG", "SLEEP", "0.5")
         latency = json.loads(running.result())["tests"][0]["latency_ms"]
     assert latency["p95"] > 200 and latency["max"] > 400, latency

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from support.servers import free_port
+from support.waiting import until_written
 
 COUNT = 1500
 
@@ -395,8 +396,7 @@ def append_only(start_server, kind, **options):
 def rewrite(server):
     with server.connect() as connection:
         connection.call("BGREWRITEAOF")
-        while "aof_rewrite_in_progress:0" not in connection("INFO", "persistence").text():
-            pass
+        until_written(connection)
 
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])

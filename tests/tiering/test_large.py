@@ -9,7 +9,7 @@ from support.memory import figure, used
 from support.seeds import generator
 from support.servers import subject_is_oracle
 from support.state import all_keys, databases
-from support.waiting import eventually
+from support.waiting import eventually, until_loaded
 
 from .test_tier import location
 
@@ -138,8 +138,7 @@ def test_large_collections_beyond_memory(tiered):
         assert connection.call("SAVE") == b"OK"
     server.restart(crash=True)
     with server.connect(timeout=120) as connection:
-        while int(figure(connection, "loading")):
-            pass
+        until_loaded(connection)
         assert connection.call("DEBUG", "DIGEST") == digest
         assert connection.call("FLUSHALL") == b"OK"
         eventually(lambda: int(figure(connection, "tier_values")) == 0, "values stay on disk")

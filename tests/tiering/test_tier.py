@@ -7,7 +7,7 @@ import pytest
 from support.memory import figure, used
 from support.seeds import generator
 from support.servers import subject_is_oracle
-from support.waiting import eventually
+from support.waiting import eventually, until_loaded, until_written
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no values on disk")
 LIMIT_BYTES = 24 << 20
@@ -333,13 +333,11 @@ def test_saves_and_restarts_keep_everything(tiered, appendonly):
         digest = connection.call("DEBUG", "DIGEST")
         assert used(connection) < memory * 1.1 + (1 << 20)
         assert connection.call("BGREWRITEAOF" if appendonly == "yes" else "SAVE")
-        while "1" in figure(connection, "aof_rewrite_in_progress") + figure(connection, "rdb_bgsave_in_progress"):
-            pass
+        until_written(connection)
         comes_down(connection, 1.2)
     server.restart(crash=True)
     with server.connect(timeout=300) as connection:
-        while int(figure(connection, "loading")):
-            pass
+        until_loaded(connection)
         comes_down(connection, 1.2)
         assert connection.call("DEBUG", "DIGEST") == digest
         assert connection.call("DBSIZE") == KEYS + 1_000
@@ -384,8 +382,7 @@ def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
         with server.connect(timeout=120) as connection:
             while not is_over.is_set():
                 connection("BGSAVE")
-                while figure(connection, "rdb_bgsave_in_progress") != "0":
-                    pass
+                until_written(connection)
                 assert figure(connection, "rdb_last_bgsave_status") == "ok"
 
     def work(client):
@@ -419,8 +416,7 @@ def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
         assert connection.call("SAVE") == b"OK"
     server.restart(crash=True)
     with server.connect(timeout=120) as connection:
-        while int(figure(connection, "loading")):
-            pass
+        until_loaded(connection)
         assert connection.call("DEBUG", "DIGEST") == digest
 
 
@@ -432,8 +428,7 @@ def test_replicas_get_what_is_on_disk_and_keep_it_there(tiered, start_server):
         replicas = [start_server(options=link, workers=2), tiered(**link)]
         for replica in replicas:
             with replica.connect(timeout=120) as other:
-                while figure(other, "master_link_status") != "up":
-                    pass
+                eventually(lambda: figure(other, "master_link_status") == "up", "the link is not up")
         assert int(figure(replicas[1].connect(), "used_memory")) < LIMIT_BYTES * 1.2
         for number in range(0, KEYS, 50):
             connection.call("APPEND", f"key:{number}", "more")

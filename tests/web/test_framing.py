@@ -216,4 +216,5 @@ def test_a_slow_head_is_refused(server):
         connection.send(b"GET /")
         began = time.monotonic()
         assert connection.read().status == 408
-        assert 9 < time.monotonic() - began < 15
+        # Its own limit, not that of idle connections, which is 60 seconds.
+        assert 9 < time.monotonic() - began < 50
