@@ -11,8 +11,12 @@ import time
 
 from .waiting import PATIENCE_S
 
-AGGREGATES = b"*~%>|"
-BULKS = b"$=!"
+# What a reply may begin with, and how many elements an aggregate has for each that its head counts.
+AGGREGATES = {ord(kind): times for kind, times in {"*": 1, "~": 1, ">": 1, "%": 2, "|": 2}.items()}
+ATTRIBUTE, NULL, BULK_STRING = b"|_$"
+BULKS = frozenset(b"$=!")
+LINES = frozenset(b"+-:_,#(")
+NAMES = [chr(byte) for byte in range(256)]
 
 
 class ProtocolError(Exception):
@@ -30,12 +34,18 @@ class Closed(Exception):
 class Reply:
     """One reply, with its raw bytes."""
 
-    __slots__ = ("kind", "value", "raw")
+    __slots__ = ("kind", "value", "_raw")
 
     def __init__(self, kind, value, raw):
         self.kind = kind  # the type byte, as a one-character str
         self.value = value  # bytes, None for a null, or a list of Reply
-        self.raw = raw
+        self._raw = raw  # of an aggregate with elements, its head
+
+    @property
+    def raw(self):
+        if self.value.__class__ is not list or not self.value:
+            return self._raw
+        return b"".join([self._raw, *[element.raw for element in self.value]])
 
     def __repr__(self):
         return show(self.raw)
@@ -92,90 +102,111 @@ class Decoder:
     read again."""
 
     def __init__(self):
-        self.buffer = bytearray()
-        self.start = 0  # where the reply being read begins
+        self.buffer = b""
         self.position = 0  # up to where it has been read
-        self.open = []  # its unfinished aggregates: [kind, start, elements still to come, elements]
+        self.fed = []  # what has come since
+        self.missing = 0  # at least so many bytes must come before there can be more to read
+        self.open = []  # unfinished aggregates: [kind, head, elements still to come, elements]
 
     def feed(self, data):
-        self.buffer += data
+        self.fed.append(data)
+        self.missing -= len(data)
 
     def pending(self):
         """The bytes that no reply has used yet."""
-        return bytes(self.buffer[self.start :])
+        used = [part for _, head, _, elements in self.open for part in (head, *(one.raw for one in elements))]
+        return b"".join([*used, self.buffer[self.position :], *self.fed])
 
     def next(self):
         """The next whole reply, or None until more bytes come."""
+        if self.fed:
+            if self.missing > 0:
+                return None
+            self.buffer = b"".join([self.buffer[self.position :], *self.fed])
+            self.position = 0
+            self.fed.clear()
         while True:
+            if self.open:
+                self._bulk_strings()
             reply = self._element()
             if reply is None:
                 return None
             while reply and self.open:
                 reply = self._into_aggregate(reply)
             if reply:  # False: an aggregate that is not whole yet
-                self._forget()
                 return reply
-
-    def _forget(self):
-        """Drop the bytes of whole replies, now and then."""
-        self.start = self.position
-        if self.position > 1 << 20 or self.position == len(self.buffer):
-            del self.buffer[: self.position]
-            self.start = self.position = 0
 
     def _into_aggregate(self, element):
         """Add an element to the innermost aggregate: the aggregate if that made it whole, else False."""
-        aggregate = self.open[-1]
-        kind, start, _, elements = aggregate
+        kind, head, missing, elements = aggregate = self.open[-1]
         elements.append(element)
-        aggregate[2] -= 1
-        if aggregate[2]:
+        aggregate[2] = missing - 1
+        if missing > 1:
             return False
         self.open.pop()
-        return Reply(kind, elements, bytes(self.buffer[start : self.position]))
+        return Reply(kind, elements, head)
+
+    def _bulk_strings(self):
+        """Takes bulk strings into the innermost aggregate, fast: those that are whole, but not its last element."""
+        _, _, missing, elements = aggregate = self.open[-1]
+        buffer, position, size = self.buffer, self.position, len(self.buffer)
+        while missing > 1 and position < size and buffer[position] == BULK_STRING:
+            start = buffer.find(b"\r\n", position) + 2
+            if start == 1 or (length := int(buffer[position + 1 : start - 2])) < 0:
+                break
+            end = start + length
+            if buffer[end : end + 2] != b"\r\n":
+                break
+            elements.append(Reply("$", buffer[start:end], buffer[position : end + 2]))
+            position = end + 2
+            missing -= 1
+        aggregate[2], self.position = missing, position
 
     def _element(self):
         """A whole reply that is no filled aggregate; False after the head of one; None without enough
         bytes."""
-        start = self.position
-        end = self.buffer.find(b"\r\n", start)
+        buffer, start = self.buffer, self.position
+        end = buffer.find(b"\r\n", start)
         if end < 0:
+            self.missing = 1
             return None
-        line, after = bytes(self.buffer[start:end]), end + 2
-        if not line:
+        if end == start:
             raise ProtocolError(f"empty line at {show(self.pending())}")
-        kind, rest = chr(line[0]), line[1:]
-        if line[0] in AGGREGATES:
-            return self._head(kind, start, after, int(rest))
-        if line[0] in BULKS:
-            return self._bulk(kind, start, after, int(rest))
-        if kind not in "+-:_,#(":
-            raise ProtocolError(f"unknown type {kind!r} at {show(self.pending())}")
+        kind, after = buffer[start], end + 2
+        if kind in BULKS:
+            return self._bulk(kind, start, after, int(buffer[start + 1 : end]))
+        if kind in AGGREGATES:
+            return self._head(kind, start, after, int(buffer[start + 1 : end]))
+        if kind not in LINES:
+            raise ProtocolError(f"unknown type {NAMES[kind]!r} at {show(self.pending())}")
         self.position = after
-        return Reply(kind, None if kind == "_" else rest, bytes(self.buffer[start:after]))
+        value = None if kind == NULL else buffer[start + 1 : end]
+        return Reply(NAMES[kind], value, buffer[start:after])
 
     def _head(self, kind, start, after, count):
         self.position = after
+        head = self.buffer[start:after]
         if count < 0:
-            return Reply(kind, None, bytes(self.buffer[start:after]))
+            return Reply(NAMES[kind], None, head)
         # Attributes come before the reply that they describe, and are shown as one with it.
-        elements = {"%": count * 2, "|": count * 2 + 1}.get(kind, count)
+        elements = count * AGGREGATES[kind] + (kind == ATTRIBUTE)
         if elements == 0:
-            return Reply(kind, [], bytes(self.buffer[start:after]))
-        self.open.append([kind, start, elements, []])
+            return Reply(NAMES[kind], [], head)
+        self.open.append([NAMES[kind], head, elements, []])
         return False
 
     def _bulk(self, kind, start, after, size):
         if size < 0:
             self.position = after
-            return Reply(kind, None, bytes(self.buffer[start:after]))
-        end = after + size
-        if len(self.buffer) < end + 2:
+            return Reply(NAMES[kind], None, self.buffer[start:after])
+        buffer, end = self.buffer, after + size
+        if len(buffer) < end + 2:
+            self.missing = end + 2 - len(buffer)
             return None
-        if self.buffer[end : end + 2] != b"\r\n":
-            raise ProtocolError(f"bulk without its end at {show(self.buffer[start : start + 300])}")
+        if buffer[end : end + 2] != b"\r\n":
+            raise ProtocolError(f"bulk without its end at {show(buffer[start : start + 300])}")
         self.position = end + 2
-        return Reply(kind, bytes(self.buffer[after:end]), bytes(self.buffer[start : end + 2]))
+        return Reply(NAMES[kind], buffer[after:end], buffer[start : end + 2])
 
 
 class Connection:
