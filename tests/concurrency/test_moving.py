@@ -8,11 +8,11 @@ import pytest
 from support.crowd import Crowd
 from support.resp import Closed
 from support.seeds import generator
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 WORKERS = 4
 CLIENTS = 12
-SECONDS_MAX = 60
+SECONDS_MAX = PATIENCE_S
 
 
 @pytest.fixture

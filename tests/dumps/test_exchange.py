@@ -181,7 +181,7 @@ def test_expired_keys_are_not_loaded(start_server):
 def test_a_large_key_travels(start_server):
     """A hundred thousand members of each kind, there and back."""
     writer = start_server("oracle")
-    with writer.connect(timeout=120) as connection:
+    with writer.connect() as connection:
         for start in range(0, 100_000, 5000):
             numbers = range(start, start + 5000)
             connection.call("ZADD", "z", *[word for number in numbers for word in (number / 7, f"m{number}")])
@@ -192,10 +192,10 @@ def test_a_large_key_travels(start_server):
         connection.call("SAVE")
     writer.kill()
     reader = start_server("subject", directory=writer.directory)
-    with reader.connect(timeout=120) as connection:
+    with reader.connect() as connection:
         assert connection.call("DEBUG", "DIGEST") == digest
         connection.call("SAVE")
     reader.kill()
     again = start_server("oracle", directory=writer.directory)
-    with again.connect(timeout=120) as connection:
+    with again.connect() as connection:
         assert connection.call("DEBUG", "DIGEST") == digest

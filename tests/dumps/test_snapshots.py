@@ -117,7 +117,7 @@ def test_a_dump_under_writes_is_of_one_instant(start_server):
             assert b"rdb_last_bgsave_status:ok" in connection.call("INFO", "persistence")
             reader = readers[turn % 2]
             shutil.copy(server.directory / "dump.rdb", reader.directory / "dump.rdb")
-            with reader.connect(timeout=60) as other:
+            with reader.connect() as other:
                 other.call("DEBUG", "RELOAD", "NOSAVE")
                 check(other)
             assert not crowd.failures
@@ -193,7 +193,7 @@ def test_long_strings_change_while_they_are_saved(start_server, tmp_path, seed, 
     options = {"rdb-key-save-delay": "200", "rdbcompression": compress}
     server = start_server("subject", options=options)
     dice = generator("long strings", seed)
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         for key, text in texts(dice).items():
             connection.call("SET", key, text)
         connection.call("DEBUG", "POPULATE", 3_000, "key", 100)
@@ -206,14 +206,14 @@ def test_long_strings_change_while_they_are_saved(start_server, tmp_path, seed, 
             assert until_written(connection)["rdb_last_bgsave_status"] == "ok"
             shutil.copy(server.directory / "dump.rdb", tmp_path)
             other = start_server("subject", directory=tmp_path)
-            with other.connect(timeout=60) as loaded:
+            with other.connect() as loaded:
                 assert loaded.call("DEBUG", "DIGEST") == expected, f"seed {seed}"
             other.stop()
 
 
 def test_what_is_sent_after_the_reply_of_bgsave_is_not_saved(start_server):
     server = start_server("subject")
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         connection.call("DEBUG", "POPULATE", 10_000, "key", 10)
         for turn in range(10):
             connection.call("SET", "turn", turn)

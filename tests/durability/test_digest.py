@@ -96,7 +96,7 @@ def test_the_digest_survives(path, thresholds, start_server):
     small = {"list-max-listpack-size": 2} | {f"{kind}-max-listpack-entries": 3 for kind in ("hash", "set", "zset")}
     server = start_server(options=small if thresholds == "small" else {}, workers=2)
     random = generator("digest", path.__name__, thresholds)
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         fill(connection)
         grammar = Grammar(FAMILIES, random)
         connection.pipeline([grammar.command() for _ in range(2_000)])
@@ -105,7 +105,7 @@ def test_the_digest_survives(path, thresholds, start_server):
         connection.call("DEBUG", "RELOAD")
         before = connection.call("DEBUG", "DIGEST"), read_state(connection, encodings=False)
         path(server, connection)
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         after = connection.call("DEBUG", "DIGEST"), read_state(connection, encodings=False)
     found = differences(before[1], after[1])
     assert not found, "\n".join(found[:20])

@@ -32,7 +32,7 @@ OPTIONS = {"appendonly": "yes", "appendfsync": "no"}
 
 
 def state_of(server):
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         return whole_state(connection)
 
 
@@ -47,7 +47,7 @@ def play(server, name):
         return
     random = generator("effects", name)
     grammar = Grammar([name.removeprefix("random-")], random)
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         for number in range(COMMANDS_PER_FAMILY):
             connection(*wrapped(grammar.command(), random, connection))
             if number == COMMANDS_PER_FAMILY // 2:

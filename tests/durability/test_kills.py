@@ -25,7 +25,7 @@ class Writer(threading.Thread):
 
     def __init__(self, server, number, first):
         super().__init__(daemon=True)
-        self.connection = server.connect(timeout=60)
+        self.connection = server.connect()
         self.number, self.step = number, first
         self.acknowledged = 0
         self.failure = None
@@ -92,7 +92,7 @@ def test_what_was_acknowledged_survives_a_kill(mode, rewrites, start_server):
             writer.join()
             assert writer.failure is None, writer.failure
         server.start()
-        with server.connect(timeout=60) as connection:
+        with server.connect() as connection:
             # What has not been handed over may be missing: the rest goes on from there.
             first = [check(connection, writer) for writer in writers]
             for writer, step in zip(writers, first):
@@ -119,7 +119,7 @@ def test_what_was_acknowledged_beside_large_writes_survives_a_kill(mode, driver,
     acknowledged = {}
     for round_number in range(KILLS_BESIDE_LARGE_WRITES):
         key = f"counter:{round_number}"
-        large = [server.connect(timeout=60) for _ in range(7)]
+        large = [server.connect() for _ in range(7)]
         for number, connection in enumerate(large):
             for turn in range(60):
                 connection.send("SET", f"large:{number}:{turn}", "x" * 20_000)
@@ -128,7 +128,7 @@ def test_what_was_acknowledged_beside_large_writes_survives_a_kill(mode, driver,
         for connection in large:
             connection.close()
         server.start()
-        with server.connect(timeout=60) as connection:
+        with server.connect() as connection:
             there = {key: int(connection.call("GET", key) or 0) for key in acknowledged}
         assert there == acknowledged
 

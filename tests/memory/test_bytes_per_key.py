@@ -53,7 +53,7 @@ def exchange(connection, batch):
 @pytest.mark.parametrize("name", shapes.SHAPES)
 def test_no_shape_takes_more_than_on_record(server, name):
     count, commands = shapes.SHAPES[name]
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         before, resident_before = used(connection), server.memory_bytes()
         send(connection, commands(count))
         each = (used(connection) - before) / count
@@ -64,7 +64,7 @@ def test_no_shape_takes_more_than_on_record(server, name):
 
 def test_resident_memory_is_little_more_than_what_is_used(start_server):
     servers = {name: start_server(workers=2) for name in shapes.SHAPES}
-    connections = {name: server.connect(timeout=120) for name, server in servers.items()}
+    connections = {name: server.connect() for name, server in servers.items()}
     # First what every load leaves behind: the stacks, buffers and tables that have been in use.
     for name, connection in connections.items():
         send(connection, shapes.SHAPES[name][1](20_000))
@@ -101,7 +101,7 @@ def resident_at_rest(server):
 
 
 def test_bytes_per_key_are_the_same_at_every_size(server):
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         before, figures = used(connection), {}
         done = 0
         for count in [100_000, 140_000, 200_000, 280_000, 400_000, 560_000, 800_000, 1_130_000, 1_600_000, 2_000_000]:
@@ -114,7 +114,7 @@ def test_bytes_per_key_are_the_same_at_every_size(server):
 
 def test_memory_comes_back_after_deletions(server):
     count, picker = 1_000_000, random.Random(11)
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         send(connection, (("SET", "key:%012d" % n, "v" * 100) for n in range(count)))
         peak = server.memory_bytes()
         gone = picker.sample(range(count), count * 9 // 10)

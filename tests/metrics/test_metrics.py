@@ -251,7 +251,7 @@ def test_hot_and_big_keys_with_any_bytes(server):
 
 def test_a_million_keys_cost_a_scrape_nothing_more(server):
     """No figure comes from a walk over keys: 5 ms with any number of them, in a build for use."""
-    with server.connect(timeout=120) as client:
+    with server.connect() as client:
         client.call("DEBUG", "POPULATE", "1000000", "key", "10")
         scrape(server)
         families = scrape(server)

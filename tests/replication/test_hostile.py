@@ -441,7 +441,7 @@ def test_a_replica_that_never_reads_the_stream(start_node):
         raw.full_sync()
         assert is_online(primary, raw)
         value = "x" * 100_000
-        with primary.connect(timeout=60) as writer:
+        with primary.connect() as writer:
             for number in range(600):
                 writer.call("SET", f"k:{number % 10}", value)
                 if number % 20 == 19:

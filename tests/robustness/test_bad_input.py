@@ -92,7 +92,7 @@ def test_announced_sizes_cost_nothing(server):
 def test_an_argument_of_300_megabytes(server):
     size = 300 * MIB
     value = bytes(range(256)) * (size // 256)
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         connection.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % size)
         for start in range(0, size, 16 * MIB):
             connection.send_raw(value[start : start + 16 * MIB])
@@ -109,7 +109,7 @@ def test_an_argument_of_300_megabytes(server):
 def test_a_command_of_a_million_arguments(server):
     count = 1_000_000
     keys = [b"key:%d" % number for number in range(count)]
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         assert connection.call("DEL", *keys) == 0
         assert connection.call("RPUSH", "list", *keys) == count
         assert connection.call("SADD", "set", *keys) == count
@@ -121,7 +121,7 @@ def test_a_command_of_a_million_arguments(server):
 
 def test_a_pipeline_of_half_a_million_requests(server):
     count = 500_000
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         sender = threading.Thread(target=connection.send_raw, args=(b"PING\r\n" * count,))
         sender.start()
         for _ in range(count):
@@ -237,7 +237,7 @@ def test_a_slow_reader_is_cut_at_its_limit(start_server):
     with server.connect() as connection:
         connection.call("SET", "big", b"x" * MIB)
     before = server.memory_bytes()
-    with server.connect(timeout=30) as reader:
+    with server.connect() as reader:
         try:
             for _ in range(500):
                 reader.send("GET", "big")
@@ -255,7 +255,7 @@ def test_a_slow_reader_without_limit_stops_being_read(server):
     count = 400
     with server.connect() as connection:
         connection.call("SET", "big", b"x" * MIB)
-    with server.connect(timeout=60) as reader:
+    with server.connect() as reader:
         reader.send_raw(encode(["GET", "big"]) * count)
         assert_serves(server)
         for _ in range(count):
@@ -265,7 +265,7 @@ def test_a_slow_reader_without_limit_stops_being_read(server):
 def test_a_slow_subscriber_is_cut(start_server):
     server = start_server("subject", options={"client-output-buffer-limit": ["pubsub", "8mb", "2mb", "60"]})
     before = server.memory_bytes()
-    with server.connect(timeout=30) as reader, server.connect() as publisher:
+    with server.connect() as reader, server.connect() as publisher:
         reader.call("SUBSCRIBE", "news")
         sent = 0
         while publisher.call("PUBLISH", "news", b"x" * 100_000):

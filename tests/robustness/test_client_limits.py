@@ -49,7 +49,7 @@ def fill(connection, count, prefix="key"):
 def test_one_reply_beyond_the_limit_evicts_nobody_and_takes_no_memory(start_server):
     options = OUTPUT_LIMIT | {"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"}
     server = start_server("subject", options=options, workers=2)
-    with server.connect() as connection, server.connect(timeout=60) as greedy:
+    with server.connect() as connection, server.connect() as greedy:
         keys = fill(connection, 51)
         before = server.memory_bytes()
         assert is_closed_by(greedy, "MGET", *keys[:1] * 1000)
@@ -82,7 +82,7 @@ def test_who_has_not_logged_in_may_leave_little_unread(start_server, count, is_s
 
 def test_a_transaction_beyond_the_limit_runs_to_its_end(start_server):
     server = start_server("subject", options=OUTPUT_LIMIT)
-    with server.connect() as connection, server.connect(timeout=60) as greedy:
+    with server.connect() as connection, server.connect() as greedy:
         keys = fill(connection, 10)
         before = server.memory_bytes()
         greedy.call("MULTI")
@@ -113,7 +113,7 @@ def test_random_picks_end_at_the_limit(start_server, size):
             ["ZRANDMEMBER", "zset", "-4000000000000", "WITHSCORES"],
         ):
             for within in ([], ["MULTI"]):
-                with server.connect(timeout=20) as greedy:
+                with server.connect() as greedy:
                     for word in within:
                         greedy.call(word)
                         greedy.call(*command)
@@ -123,7 +123,7 @@ def test_random_picks_end_at_the_limit(start_server, size):
 
 def test_a_script_gets_no_endless_reply(start_server):
     server = start_server("subject")
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         connection.call("HSET", "hash", "field", "value")
         before = server.memory_bytes()
         reply = connection("EVAL", "return redis.call('HRANDFIELD', 'hash', '-2147483649')", "1", "hash")
@@ -181,7 +181,7 @@ def test_the_limit_is_that_of_the_present_class(start_server):
 
 def test_a_reply_that_is_not_wanted_is_not_made(start_server):
     server = start_server("subject", options=OUTPUT_LIMIT)
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         keys = fill(connection, 10)
         before = server.memory_bytes()
         connection.send("CLIENT", "REPLY", "OFF")
@@ -210,7 +210,7 @@ def test_the_soft_limit_forgets_who_reads(start_server):
     """The time over the soft limit counts from when it was exceeded last without a break."""
     limits = ["normal", "0", "4mb", "5"]
     server = start_server("subject", options={"client-output-buffer-limit": limits})
-    with server.connect() as connection, server.connect(timeout=60) as slow:
+    with server.connect() as connection, server.connect() as slow:
         fill(connection, 1)
         slow.call("CLIENT", "ID")
         slow.send_raw(encode(["GET", "key:0"]) * 40)
@@ -499,7 +499,7 @@ def impatient(start_server, request):
 
 def test_who_sends_slowly_is_not_idle(impatient):
     size = 12 * 300_000
-    with impatient.connect(timeout=60) as slow, impatient.connect() as lame:
+    with impatient.connect() as slow, impatient.connect() as lame:
         slow.send_raw(b"*3\r\n$3\r\nSET\r\n$5\r\nvalue\r\n$%d\r\n" % size)
         lame.send_raw(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size + b"x" * 300_000)
         for _ in range(12):
@@ -512,7 +512,7 @@ def test_who_sends_slowly_is_not_idle(impatient):
 
 def test_who_reads_slowly_is_not_idle(impatient):
     size = 16 * MIB
-    with impatient.connect(timeout=60) as slow:
+    with impatient.connect() as slow:
         slow.call("SETRANGE", "value", size - 1, "x")
         slow.send("GET", "value")
         received = 0

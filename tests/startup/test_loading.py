@@ -6,7 +6,7 @@ from support.waiting import persistence
 
 def test_commands_are_refused_while_loading(start_server):
     server = start_server("subject")
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         connection.call("DEBUG", "POPULATE", 30_000, "key", 500)
         connection.call("SAVE")
         digest = connection.call("DEBUG", "DIGEST")
@@ -15,7 +15,7 @@ def test_commands_are_refused_while_loading(start_server):
     refused, fields, totals, is_loaded = 0, {}, set(), False
     while not is_loaded:
         try:
-            with server.connect(timeout=60) as connection:
+            with server.connect() as connection:
                 while not is_loaded:
                     reply = connection("GET", "key:1")
                     is_loaded = not reply.is_error
@@ -35,6 +35,6 @@ def test_commands_are_refused_while_loading(start_server):
     assert 0 <= int(fields["loading_loaded_bytes"]) <= int(fields["loading_total_bytes"])
     for name in ("loading_start_time", "loading_loaded_perc", "loading_eta_seconds"):
         assert name in fields
-    with server.connect(timeout=60) as connection:
+    with server.connect() as connection:
         assert connection.call("DEBUG", "DIGEST") == digest
         assert b"loading:0" in connection.call("INFO", "persistence")

@@ -68,7 +68,7 @@ def told(connection, keys):
 
 def test_every_value_comes_back_as_it_was(tiered):
     server = tiered(**{"maxmemory": "1gb"})
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         fill(connection)
         fill_large(connection)
         expected = {}
@@ -121,7 +121,7 @@ def test_some_stay(tiered):
 
 def test_large_collections_beyond_memory(tiered):
     server = tiered()
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         for number in range(60):
             for start in range(0, 10_000, 1_000):
                 fields = [f"field:{at}" for at in range(start, start + 1_000)]
@@ -137,7 +137,7 @@ def test_large_collections_beyond_memory(tiered):
         digest = connection.call("DEBUG", "DIGEST")
         assert connection.call("SAVE") == b"OK"
     server.restart(crash=True)
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         until_loaded(connection)
         assert connection.call("DEBUG", "DIGEST") == digest
         assert connection.call("FLUSHALL") == b"OK"
@@ -153,7 +153,7 @@ def test_changes_while_values_go(tiered):
         random = generator(client)
         members, scores, entries = set(), {}, []
         names = [f"{kind}:{client}" for kind in ("set", "zset", "list")]
-        with server.connect(timeout=120) as connection:
+        with server.connect() as connection:
             for step in range(80):
                 fresh = [f"{client}:{step}:{number}" for number in range(random.randrange(1, 60))]
                 connection.call("SADD", names[0], *fresh)

@@ -39,7 +39,7 @@ def location(connection, key):
 
 def test_data_beyond_memory_are_all_there(tiered):
     server = tiered()
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         fill(connection, range(KEYS))
         comes_down(connection, 1.1)
         assert int(figure(connection, "tier_values")) > KEYS // 4
@@ -92,7 +92,7 @@ def test_parts_of_long_strings_are_read_alone(tiered):
     def bit(number):
         return text[number // 8] >> (7 - number % 8) & 1
 
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         connection.call("SET", "long", text)
         eventually(lambda: location(connection, "long") == "disk", "it does not go to disk")
         read = int(figure(connection, "tier_read_bytes"))
@@ -147,7 +147,7 @@ def test_a_part_is_never_of_what_was_there_before(tiered):
         return b"%08d" % number * 40_000
 
     def write(client):
-        with server.connect(timeout=120) as connection:
+        with server.connect() as connection:
             for number in range(1, 150):
                 # Another length, and another way of writing, each time. Two of the keys are deleted now and then.
                 if number % 5 == 4 and client >= 2:
@@ -162,7 +162,7 @@ def test_a_part_is_never_of_what_was_there_before(tiered):
 
     def read(client):
         random = generator("part", client)
-        with server.connect(timeout=120) as connection:
+        with server.connect() as connection:
             while not is_over.is_set():
                 of, start = random.randrange(4), random.randrange(9_000) * 8
                 least = written[of]
@@ -292,8 +292,8 @@ def test_reads_that_take_long_are_waited_for(tiered):
     """However many reads wait, each value is read once, and no request reads by itself."""
     count, text = 24, "x" * (6 << 20)
     server = tiered(**{"tier-pressure": "yes", "maxmemory": "1gb", "tier-threads": 1, "hz": 500})
-    connections = [server.connect(timeout=120) for _ in range(count)]
-    with server.connect(timeout=120) as connection:
+    connections = [server.connect() for _ in range(count)]
+    with server.connect() as connection:
         keys = [f"key:{number}" for number in range(count)]
         for key in keys:
             connection.call("SET", key, text)
@@ -345,7 +345,7 @@ def test_saves_and_restarts_keep_everything(tiered, appendonly):
 
 def test_a_full_file_is_a_full_memory(tiered):
     server = tiered(**{"tier-max-size": str(16 << 20)})
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         refused = fill(connection, range(KEYS), check=False)
         assert refused and all("OOM" in reply.text() for reply in refused)
         number = connection.call("DBSIZE") // 2
@@ -358,7 +358,7 @@ def test_a_full_file_is_a_full_memory(tiered):
 
 def test_space_comes_back(tiered):
     server = tiered()
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         fill(connection, range(KEYS * 3))
         full = int(figure(connection, "tier_file_bytes"))
         # Every segment keeps some of its values.
@@ -379,7 +379,7 @@ def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
     is_over = threading.Event()
 
     def save():
-        with server.connect(timeout=120) as connection:
+        with server.connect() as connection:
             while not is_over.is_set():
                 connection("BGSAVE")
                 until_written(connection)
@@ -388,7 +388,7 @@ def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
     def work(client):
         random = generator(client)
         counts = {}
-        with server.connect(timeout=120) as connection:
+        with server.connect() as connection:
             for _ in range(3_000):
                 number = random.randrange(4_000)
                 key = f"client:{client}:{number}"
@@ -409,25 +409,25 @@ def test_many_clients_at_once_see_their_own_writes_while_saves_go_on(tiered):
     is_over.set()
     saver.join()
     assert not failures
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         assert int(figure(connection, "tier_read_errors")) == 0
         assert figure(connection, "rdb_last_bgsave_status") == "ok"
         digest = connection.call("DEBUG", "DIGEST")
         assert connection.call("SAVE") == b"OK"
     server.restart(crash=True)
-    with server.connect(timeout=120) as connection:
+    with server.connect() as connection:
         until_loaded(connection)
         assert connection.call("DEBUG", "DIGEST") == digest
 
 
 def test_replicas_get_what_is_on_disk_and_keep_it_there(tiered, start_server):
     primary = tiered()
-    with primary.connect(timeout=120) as connection:
+    with primary.connect() as connection:
         fill(connection, range(KEYS))
         link = {"replicaof": f"127.0.0.1 {primary.port}"}
         replicas = [start_server(options=link, workers=2), tiered(**link)]
         for replica in replicas:
-            with replica.connect(timeout=120) as other:
+            with replica.connect() as other:
                 eventually(lambda: figure(other, "master_link_status") == "up", "the link is not up")
         assert int(figure(replicas[1].connect(), "used_memory")) < LIMIT_BYTES * 1.2
         for number in range(0, KEYS, 50):
@@ -435,7 +435,7 @@ def test_replicas_get_what_is_on_disk_and_keep_it_there(tiered, start_server):
         connection.call("WAIT", "2", "20000")
         digest = connection.call("DEBUG", "DIGEST")
         for replica in replicas:
-            with replica.connect(timeout=120) as other:
+            with replica.connect() as other:
                 assert other.call("DEBUG", "DIGEST") == digest
 
 

@@ -27,7 +27,7 @@ def start_upgrade(server):
         return re.findall(r"Upgrade: process (\d+) of .* begins to take over", server.log_text())
 
     before = len(begun())
-    connection = server.connect(timeout=60)
+    connection = server.connect()
     connection.send("MANTISSA.UPGRADE")
     eventually(lambda: len(begun()) > before, "no process is started")
     return connection, int(begun()[-1])
@@ -48,7 +48,7 @@ class Upgraded:
     def upgrade(self, *words):
         """Upgrades, checks that another process serves, and returns its number."""
         before = self.process()
-        with self.server.connect(timeout=120) as connection:
+        with self.server.connect() as connection:
             reply = connection("MANTISSA.UPGRADE", *words)
         assert not reply.is_error, f"{reply}\n{self.server.log_tail()}"
         after = self.process()

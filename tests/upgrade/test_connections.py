@@ -172,7 +172,7 @@ def test_a_client_that_does_not_read_gets_all_replies(start_upgradable):
     server = start_upgradable()
     with server.server.connect() as client:
         client.call("SET", "large", b"z" * 1_000_000)
-    slow = server.server.connect(timeout=60)
+    slow = server.server.connect()
     slow.send_raw(encode(("GET", "large")) * 30 + encode(("INCR", "after")))
     server.upgrade()
     for _ in range(30):

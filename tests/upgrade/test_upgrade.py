@@ -28,7 +28,7 @@ class Load:
 
     def run(self, number):
         try:
-            with self.server.connect(timeout=60) as connection:
+            with self.server.connect() as connection:
                 while not self.ended.is_set():
                     began = time.monotonic()
                     for _ in range(self.pipeline):
@@ -152,7 +152,7 @@ def test_the_append_only_file_of_a_later_replica_begins_anew(start_upgradable, s
 def test_a_program_that_does_not_take_over(start_upgradable, binary):
     server = start_upgradable(options={"appendonly": "yes"})
     load, before = Load(server.server, 3), server.process()
-    with server.server.connect(timeout=60) as connection:
+    with server.server.connect() as connection:
         reply = connection("MANTISSA.UPGRADE", "BINARY", binary)
         assert reply.is_error and "this server goes on" in reply.text()
         assert connection.call("PING") == b"PONG"
@@ -166,7 +166,7 @@ def test_a_program_that_does_not_take_over(start_upgradable, binary):
 def test_settings_that_are_wrong(start_upgradable):
     server = start_upgradable()
     before = server.process()
-    with server.server.connect(timeout=60) as connection:
+    with server.server.connect() as connection:
         reply = connection("MANTISSA.UPGRADE", "OPTION", "--maxmemory", "much")
         assert reply.is_error, reply
         assert connection("MANTISSA.UPGRADE", "NONSENSE").text() == "ERR syntax error"

@@ -46,7 +46,7 @@ def received(server, connection):
 
 
 def test_http_goes_on(server):
-    idle, part, waiting = (HttpConnection(server.http_port, timeout=60) for _ in range(3))
+    idle, part, waiting = (HttpConnection(server.http_port) for _ in range(3))
     post(idle, "/", ["SET", "a", "1"])
     assert answer(idle) == {"result": "OK"}
     request = b"GET /get/a HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -70,7 +70,7 @@ def test_http_goes_on(server):
 
 
 def test_events_go_on(server):
-    events = HttpConnection(server.http_port, timeout=60)
+    events = HttpConnection(server.http_port)
     events.request("/subscribe/news", fields={"Accept": "text/event-stream"})
     with server.server.connect() as client:
         eventually(lambda: client.call("PUBLISH", "news", "one") == 1, "nobody listens")
@@ -84,7 +84,7 @@ def test_events_go_on(server):
 
 
 def test_content_that_is_to_come_is_refused(server):
-    connection = HttpConnection(server.http_port, timeout=60)
+    connection = HttpConnection(server.http_port)
     connection.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n[")
     with server.server.connect() as client:
         eventually(lambda: b"qbuf=1 " in client.call("CLIENT", "LIST"), "the content does not arrive")
@@ -97,7 +97,7 @@ def test_content_that_is_to_come_is_refused(server):
 
 
 def test_websockets_go_on(server):
-    resp, text, waiting = (WebSocket(server.http_port, timeout=60) for _ in range(3))
+    resp, text, waiting = (WebSocket(server.http_port) for _ in range(3))
     # A message in two frames, of which the second has come in part.
     whole = encode(("SET", "a", "1"))
     second = frame(CONTINUATION, whole[9:])
@@ -137,7 +137,7 @@ def test_websockets_go_on(server):
 
 
 def test_who_asks_over_websocket_is_answered(server):
-    with WebSocket(server.http_port, timeout=60) as connection:
+    with WebSocket(server.http_port) as connection:
         connection.send_raw(frame(TEXT, b'{"id":5,"command":["MANTISSA.UPGRADE"]}'))
         reply = json.loads(connection.read_frame()[1])
         assert reply["id"] == 5 and reply["reply"].startswith("OK process")
@@ -161,9 +161,9 @@ def test_within_tls_they_are_told(start_upgradable, tmp_path):
     }
     server = start_upgradable(options=options, workers=2)
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    with WebSocket(port, timeout=60, tls=context) as connection:
+    with WebSocket(port, tls=context) as connection:
         server.upgrade()
         assert connection.read_close() == 1012
-    with WebSocket(port, timeout=60, tls=context) as connection:
+    with WebSocket(port, tls=context) as connection:
         connection.send(BINARY, encode(("PING",)))
         assert connection.read_reply() == b"PONG"
