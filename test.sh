@@ -16,8 +16,8 @@
 # MANTISSA_TEST_SEED   the seed of this run, or `random`
 # MANTISSA_TEST_EPISODES   how long the generated streams are
 #
-# The Python suites run in two processes for each core, in one for each from nine cores on: tests often wait, and fail
-# on no clock. `-n 0` runs them in this one. The clients' tests run beside them, and are shown at the end.
+# The Python suites run in two processes for each core, from nine cores on in one: tests often wait. `-n 0` runs them in
+# one. Without arguments the clients' tests run beside them; what those print comes at the end.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -117,17 +117,24 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
     fi
     build_server
     shown=$(mktemp)
-    trap 'rm -f "$shown"' EXIT
     run_clients >"$shown" 2>&1 &
     clients=$!
-    # Both end at their first failure, and are waited for.
+    trap 'rm -f "$shown"; kill "$clients" 2>/dev/null || true' EXIT
+    # Both are run to their end.
+    failed=()
     set +e
     (set -e && run_python tests)
-    failed=$?
-    wait "$clients" || failed=$?
+    [ $? -eq 0 ] || failed+=("the Python suites")
+    wait "$clients" || failed+=("the clients' tests")
+    set -e
     cat "$shown"
-    say "end"
-    exit $failed
+    if [ ${#failed[@]} -gt 0 ]; then
+        printf -v names '%s, ' "${failed[@]}"
+        say "failed: ${names%, }"
+        exit 1
+    fi
+    say "all passed"
+    exit
 fi
 if [ ${#chosen[@]} -eq 0 ]; then chosen=(tests); fi
 run_python "${chosen[@]}" ${options[@]+"${options[@]}"}

@@ -214,7 +214,7 @@ def wrapped(command, random):
 def test_a_sync_under_load(pair):
     """Several clients write while the replica is made."""
     primary, replica = pair
-    primary.call("DEBUG", "POPULATE", 20_000, "filled", 50)
+    primary.call("DEBUG", "POPULATE", 4_000, "filled", 500)
     stop, failures = threading.Event(), []
 
     def work(number):

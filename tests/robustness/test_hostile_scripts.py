@@ -386,7 +386,7 @@ def test_a_hostile_script_fails(server, script):
 def test_memory_comes_back(server):
     with server.connect(timeout=2 * PATIENCE_S) as connection:
         connection.call("CONFIG", "SET", "busy-reply-threshold", 0)
-        connection("EVAL", "local t = {} for i = 1, 1e12 do t[i] = string.rep('x', 1e5) .. i end", 0)
+        connection("EVAL", "local t = {} for i = 1, 1e12 do t[i] = string.rep('x', 1e6) .. i end", 0)
         connection.call("EVAL", "return 1", 0)
         used = int(connection.call("EVAL", "return math.floor(collectgarbage('count'))", 0))
         assert used < 64 * 1024
