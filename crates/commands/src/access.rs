@@ -256,11 +256,6 @@ impl<'a> Access<'a> {
         &mut self.locked
     }
 
-    /// The locked shards, once all has been done.
-    pub fn into_locked(self) -> LockedShards<'a> {
-        self.locked
-    }
-
     /// A uniform random number.
     pub fn random(&mut self) -> u64 {
         split_mix(self.random_state)

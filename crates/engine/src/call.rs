@@ -29,7 +29,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::image::Image;
 use crate::invocation::{Command, Handler, Invocation};
-use crate::locking::{Wanted, has_one_key, lock, lock_linked, lock_one, lock_wanted, want};
+use crate::locking::{Wanted, has_one_key, lock, lock_keys, lock_linked, lock_one, lock_wanted};
 use crate::session::Session;
 use crate::tier::fetch;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
@@ -212,11 +212,7 @@ fn run_data(
     let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
     let mut locked = match hint {
         Some((_, hash)) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
-        None => {
-            let mut wanted = Wanted::default();
-            want(engine, command, args, &mut wanted);
-            lock_wanted(engine, session.database, &wanted, may_write)?
-        }
+        None => lock_keys(engine, session.database, (command, args), may_write)?,
     };
     if command.info.traits.has(Traits::FOLLOWS_LINKS) {
         let again = |shards| lock(engine, shards, may_write);
@@ -262,10 +258,11 @@ fn run_data(
         let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
-    match keeps_lock && image.is_none() {
-        true => access.into_locked().keep(),
-        false => drop(access),
+    if keeps_lock && image.is_none() {
+        access.locked_mut().keep();
+        context.has_kept_lock = true;
     }
+    drop(access);
     lazy_free::free(engine, to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);

@@ -48,6 +48,8 @@ pub struct Context<'e> {
     pub out_of_memory: bool,
     /// The next request has the same key: the lock of its shard may be kept for it.
     pub keeps_lock: bool,
+    /// It may have been kept by the request before.
+    pub has_kept_lock: bool,
     /// What this thread knows of memory and candidates for eviction.
     pub evictor: Evictor,
     /// Chooses the commands whose keys are counted as hot keys.
@@ -109,6 +111,7 @@ impl<'e> Context<'e> {
             is_loading: false,
             out_of_memory: false,
             keeps_lock: false,
+            has_kept_lock: false,
             evictor: Evictor::default(),
             sampler: Sampler::default(),
             leaves_images: false,

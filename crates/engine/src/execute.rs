@@ -46,7 +46,7 @@ pub fn execute(
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
-            if context.engine.keyspace.keeps_lock() && !may_use_kept_lock(command) {
+            if std::mem::take(&mut context.has_kept_lock) && !may_use_kept_lock(command) {
                 context.engine.keyspace.release_kept();
             }
             evict(context, session, reply);
@@ -104,8 +104,8 @@ pub fn execute(
     Progress::Done
 }
 
-/// Whether a command may begin while its thread keeps the lock of a shard: one that is short and locks just the
-/// shard of its key.
+/// Whether a command may begin while its thread keeps the lock of a shard: one that is short and locks just
+/// the shard of its key.
 fn may_use_kept_lock(command: &Command) -> bool {
     let is_data = matches!(command.handler, Some(Handler::Data(_)));
     is_data && has_one_key(command) && command.info.flags.has(Flags::FAST)

@@ -2,8 +2,8 @@
 //!
 //! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
 //! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
-//! time (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`]
-//! entries, a fraction of a millisecond.
+//! time (more with `active-expire-effort`). A shard is locked for one step at a time: at most
+//! [`STEP_ENTRIES`] entries, a fraction of a millisecond. Where there are more shards the steps are smaller.
 
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,10 @@ use crate::calls;
 use crate::context::Context;
 use crate::shard_access::try_with_shard;
 
-/// Entries that are looked at while a shard is locked.
+/// Most entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
+/// Entries of the first steps of a round in all shards.
+const ROUND_ENTRIES: usize = 64 * STEP_ENTRIES;
 /// Keys over which the share of expired ones is averaged; then both counts are halved.
 const MEMORY_KEYS: u64 = 1_000;
 
@@ -104,6 +106,7 @@ pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
 
 /// Looks at a small part of a shard. Nothing if it is in use.
 fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
-    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, STEP_ENTRIES);
+    let entries = (ROUND_ENTRIES / context.engine.keyspace.shard_count()).clamp(1, STEP_ENTRIES);
+    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, entries);
     try_with_shard(context, shard, 0, look)
 }

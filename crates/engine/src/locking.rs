@@ -1,8 +1,8 @@
 //! Which shards a command needs, and waiting for their locks.
 //!
-//! Locks are taken in ascending order. A write also takes the shards that serving clients blocked on
-//! its keys may need, a command on time series those of the series that they are linked to. Nobody waits for
-//! a script that is slow: locking fails instead.
+//! How they are taken is told in [`mantissa_store::Keyspace`]. A write also takes the shards that serving
+//! clients blocked on its keys may need, a command on time series those of the series that they are linked
+//! to. Nobody waits for a script that is slow: locking fails instead.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -136,13 +136,23 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
         if !may_write || simulation::has_fault(Fault::NarrowLocks) {
             return Ok(locked);
         }
-        let needed = with_waiters(&locked, set);
-        if set.covers(needed) {
-            return Ok(locked);
-        }
+        let Some(needed) = more_for_waiters(&locked, &set) else { return Ok(locked) };
         drop(locked);
         set = needed;
     }
+}
+
+/// The same with what a command needs, and fetches its keys.
+#[inline(never)]
+pub fn lock_keys<'e>(
+    engine: &'e Engine,
+    database: usize,
+    (command, args): (&Command, Args<'_>),
+    may_write: bool,
+) -> Outcome<LockedShards<'e>> {
+    let mut wanted = Wanted::default();
+    want(engine, command, args, &mut wanted);
+    lock_wanted(engine, database, &wanted, may_write)
 }
 
 /// The same, and fetches the keys that are to be used in a database.
@@ -161,7 +171,7 @@ pub fn lock_wanted<'e>(
 /// shards of its keys, those of the keys that series there are linked to.
 ///
 /// What a series is linked to is known once its shard is locked. If a shard is missing then, all are released
-/// and taken anew with it by `lock`, in ascending order, and the links are looked at again: they may have
+/// and taken anew with it by `lock`, and the links are looked at again: they may have
 /// changed meanwhile. Every round adds a shard, so there is an end. The handler begins with this invariant:
 /// every link of a series at the command's keys leads to a locked shard.
 pub fn lock_linked<'e, E>(
@@ -233,24 +243,21 @@ pub fn lock_patiently(
             Ok(locked) => locked,
             Err(_) => engine.keyspace.lock_unless(set, &give_up)?,
         };
-        let needed = with_waiters(&locked, set);
-        if set.covers(needed) {
-            return Some(locked);
-        }
+        let Some(needed) = more_for_waiters(&locked, &set) else { return Some(locked) };
         drop(locked);
         set = needed;
     }
 }
 
-/// These locked shards, and those that serving the clients blocked on their keys may need.
-fn with_waiters(locked: &LockedShards<'_>, set: ShardSet) -> ShardSet {
-    let mut needed = set;
+/// These locked shards with those that serving the clients blocked on their keys may need, if there are more.
+fn more_for_waiters(locked: &LockedShards<'_>, set: &ShardSet) -> Option<ShardSet> {
+    let mut needed = None;
     set.for_each(|index| {
         if let Some(shard) = locked.shard(index).filter(|shard| shard.has_waiters()) {
-            needed = needed.union(shard.waiter_shards());
+            needed = Some(needed.unwrap_or(*set).union(shard.waiter_shards()));
         }
     });
-    needed
+    needed.filter(|needed| !set.covers(*needed))
 }
 
 /// Waits for locked shards, and adds the time to `shard_wait_ns`: at most 1 ms, since waits for slow scripts

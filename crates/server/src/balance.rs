@@ -14,8 +14,8 @@
 //! A client whose requests take milliseconds is set aside meanwhile, on a worker that does not take part: the
 //! others would wait for it ([`Network::aside`]).
 //!
-//! Where workers mostly wait for each other, because their clients use the same shards, fewer of them may get as
-//! much done. Then some leave, and come back at once if it is less. Both are tried again after a while.
+//! Where workers mostly wait for each other, because their clients use the same shards, fewer of them may get
+//! as much done. Then some leave, and come back at once if it is less. Both are tried again after a while.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,8 +46,8 @@ const BUSY: f64 = 0.5;
 /// Periods over which loads are compared before connections move between workers that stay. They are on their
 /// way meanwhile.
 const COMPARED_PERIODS: u32 = 5;
-/// It is tried with fewer workers when those that take part wait for each other for this part of their time on
-/// average.
+/// It is tried with fewer workers when those that take part wait for each other for this part of their time
+/// on average.
 const CONTENDED_AT: f64 = 0.2;
 /// Fewer workers are enough if they get this part done of what there was before.
 const LOSS_MAX: f64 = 0.95;
@@ -60,8 +60,8 @@ const COUNTED_PERIODS: u32 = 5;
 /// Workers that have been added stay if the number of commands grows by this factor. One core too many for
 /// its clients gains 0 to 10 percent (redis-benchmark on two cores), one of its own 60 to 100.
 const GAIN_MIN: f64 = 1.15;
-/// For how many periods none may come back or, if fewer were not enough, leave: at first, and at most. The load
-/// may change, and trying takes a seventieth of the latter.
+/// For how many periods none may come back or, if fewer were not enough, leave: at first, and at most. The
+/// load may change, and trying takes a seventieth of the latter.
 const FENCED_PERIODS_MIN: u32 = 250;
 const FENCED_PERIODS_MAX: u32 = 500;
 /// Workers come back at once if the number of commands, or that of connections, has changed by such a factor
@@ -101,6 +101,9 @@ struct Balance {
     rate: f64,
     /// Another number of workers that has to show what it gains or loses.
     trial: Option<Trial>,
+    /// The most commands that workers got done in [`COUNTED_PERIODS`] before some left, one after the other,
+    /// because they waited for each other.
+    contended_rates: f64,
     /// For how many periods they may wait for each other, since fewer get less done.
     tolerant_periods: u32,
 }
@@ -209,12 +212,13 @@ impl Balance {
         }
         let is_contended = self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64;
         if is_contended && self.tolerant_periods == 0 {
-            let rates_before = self.rate * f64::from(COUNTED_PERIODS);
-            let active_before = self.active;
-            self.shrink_to(self.active - self.active.div_ceil(3));
+            self.contended_rates = self.contended_rates.max(self.rate * f64::from(COUNTED_PERIODS));
+            let (active_before, rates_before) = (self.active, self.contended_rates);
+            self.leave(self.active - self.active.div_ceil(3));
             self.trial = Some(Trial { active_before, rates_before, periods: 0, rates: 0.0 });
             return;
         }
+        self.contended_rates = 0.0;
         let total: f64 = loads.iter().sum();
         let needed = ((total / PACK_TO).ceil() as usize).max(1);
         if needed < self.active {
@@ -236,7 +240,9 @@ impl Balance {
         if self.active < trial.active_before {
             if trial.rates < trial.rates_before * LOSS_MAX {
                 self.active = trial.active_before;
-                (self.fenced_periods, self.tolerant_periods) = (0, FENCED_PERIODS_MAX);
+                (self.tolerant_periods, self.contended_rates) = (FENCED_PERIODS_MAX, 0.0);
+            } else {
+                self.shrink_to(self.active);
             }
             return false;
         }
@@ -281,12 +287,16 @@ impl Balance {
         }
     }
 
-    /// Has workers leave, and none come back for a while.
-    fn shrink_to(&mut self, active: usize) {
+    fn leave(&mut self, active: usize) {
         self.active = active;
         (self.trial, self.waits) = (None, 0.0);
         (self.quiet_periods, self.needed) = (0, 0);
         (self.busy_periods, self.busy_rates) = (0, 0.0);
+    }
+
+    /// Has workers leave, and none come back for a while.
+    fn shrink_to(&mut self, active: usize) {
+        self.leave(active);
         (self.fenced_load, self.changes) = (None, 0);
         // Those that leave one after the other belong together: the fence grows only if some had come back.
         if self.fenced_periods == 0 {

@@ -68,6 +68,9 @@ use weights::Weights;
 /// Maximum run time before `sched_yield`, which is called between two iterations of the event loop. The
 /// kernel itself preempts only some hundred times a second.
 const RUN_MAX: Duration = Duration::from_micros(100);
+/// Most arguments of a command for which the lock of its shard is kept: others take longer than handing it
+/// over.
+const KEPT_ARGS_MAX: usize = 8;
 /// A wait of this time has let others run: one that finds events at once takes 1 to 3 us.
 const SLEEP_MIN: Duration = Duration::from_micros(10);
 /// A client whose requests take so long is set aside: others wait for them.
@@ -722,6 +725,7 @@ impl<'e> Worker<'e> {
         }
         let mut requests = std::mem::take(&mut self.batch.requests);
         let mut end = BatchEnd::Whole;
+        let kept = self.context.engine.keyspace.release_kept_at_end();
         let began = Instant::now();
         self.context.command_began = began;
         let used_before = self.used_before_long(connection, began);
@@ -729,9 +733,12 @@ impl<'e> Worker<'e> {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
-            let has_same_key = |next: &Request| next.args(input, &self.batch.slices).get(1) == args.get(1);
+            let is_alike = |next: &Request| {
+                let next = next.args(input, &self.batch.slices);
+                next.len() <= KEPT_ARGS_MAX && next.get(1) == args.get(1)
+            };
             self.context.keeps_lock =
-                !runs_scripts && is_contended() && requests.get(at + 1).is_some_and(has_same_key);
+                !runs_scripts && is_contended() && requests.get(at + 1).is_some_and(is_alike);
             let progress = if runs_scripts {
                 self.execute_script(driver, connection, input, (request, command), reply)
             } else {
@@ -749,6 +756,7 @@ impl<'e> Worker<'e> {
             } else if connection.wire.is_websocket() && collect(connection, reply) >= FLUSH_BYTES
                 || reply.len() >= FLUSH_BYTES
             {
+                self.context.engine.keyspace.release_kept();
                 self.flush(driver, connection, reply);
             }
             if connection.session.closing
@@ -765,7 +773,7 @@ impl<'e> Worker<'e> {
             }
         }
         self.context.keeps_lock = false;
-        self.context.engine.keyspace.release_kept();
+        drop(kept);
         requests.clear();
         self.batch.requests = requests;
         self.note_time(driver, connection, began, used_before);

@@ -1,8 +1,8 @@
 //! A lock that a thread keeps from one command to the next.
 //!
 //! Where threads contend for one shard, handing its lock over takes longer than a short command. So a thread
-//! whose next command has the same key keeps it. Whatever the thread locks next takes the kept lock or releases
-//! it first: no thread waits for a shard while it keeps one.
+//! whose next command has the same key keeps it. Before it waits for any shard of the same keyspace it releases
+//! the kept one. It may wait for other locks, whose holders therefore never wait for a shard.
 
 use std::cell::Cell;
 
@@ -11,16 +11,11 @@ use crate::keyspace::Keyspace;
 /// Commands of a thread that may keep a lock after it had to wait for one.
 const CONTENDED_COMMANDS: u32 = 1024;
 
-/// What a thread keeps.
-#[derive(Clone, Copy)]
-struct Kept {
-    /// None if this is null.
-    keyspace: *const Keyspace,
-    shard: usize,
-}
+/// The number of the keyspace, 0 if nothing is kept, and the shard.
+type Kept = (u64, usize);
 
 thread_local! {
-    static KEPT: Cell<Kept> = const { Cell::new(Kept { keyspace: std::ptr::null(), shard: 0 }) };
+    static KEPT: Cell<Kept> = const { Cell::new((0, 0)) };
     static CONTENDED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -41,17 +36,17 @@ pub fn is_contended() -> bool {
 
 /// Keeps the lock of a shard.
 pub(crate) fn keep(keyspace: &Keyspace, shard: usize) {
-    KEPT.set(Kept { keyspace, shard });
+    KEPT.set((keyspace.number, shard));
 }
 
 /// The shard of which this thread keeps the lock.
 #[inline]
 pub(crate) fn shard(keyspace: &Keyspace) -> Option<usize> {
-    let kept = KEPT.get();
-    std::ptr::eq(kept.keyspace, keyspace).then_some(kept.shard)
+    let (number, shard) = KEPT.get();
+    (number == keyspace.number).then_some(shard)
 }
 
 /// Keeps nothing from now on.
 pub(crate) fn forget() {
-    KEPT.set(Kept { keyspace: std::ptr::null(), shard: 0 });
+    KEPT.set((0, 0));
 }

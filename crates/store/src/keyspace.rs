@@ -1,8 +1,8 @@
 //! The keyspace: all shards, each behind its own lock.
 //!
-//! A thread that needs few shards waits for one lock while it holds none, and takes the others only if they are
-//! free. Else locks are taken in ascending order of shard numbers. So threads that need several never wait for
-//! each other in a circle. [`LockedShards`] is the only way to a shard's contents.
+//! A thread that needs few shards waits for one lock while it holds none, and takes the others only if they
+//! are free. Else locks are taken in ascending order of shard numbers. So threads that need several never
+//! wait for each other in a circle. [`LockedShards`] is the only way to a shard's contents.
 //!
 //! One thread at a time may ask for more shards than it holds ([`LockedShards::extend`]), out of order. While
 //! it waits, threads that wait for a further lock release the locks that they hold: they have not begun yet.
@@ -10,7 +10,7 @@
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mantissa_sys::simulation;
@@ -31,7 +31,8 @@ pub const PREFETCHED_KEYS_MIN: usize = 32_768;
 const LOCK_WAIT_MAX: Duration = Duration::from_millis(2);
 
 /// How often a thread waits for one lock while it holds none before it holds some while it waits, and for how
-/// many shards at most. MSETs of ten keys by eight workers of 256 shards: 370,000 a second without, 631,000 with.
+/// many shards at most. MSETs of ten keys by eight workers of 256 shards: 370,000 a second without, 631,000
+/// with.
 const TURNS_MAX: usize = 8;
 const SHARDS_IN_TURN_MAX: u32 = 32;
 /// How often a thread looks at a lock that is not free before it sleeps: first with [`PAUSES`] instructions
@@ -51,6 +52,8 @@ unsafe impl Sync for ShardCell {}
 
 /// All databases, in shards.
 pub struct Keyspace {
+    /// Unique in the process.
+    pub(crate) number: u64,
     cells: Box<[ShardCell]>,
     hasher: KeyHasher,
     /// `64 - log2(number of shards)`.
@@ -78,7 +81,9 @@ impl Keyspace {
             lock: RawMutex::INIT,
             shard: UnsafeCell::new(Shard::new(database_count, hasher, Arc::clone(&tracked))),
         };
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
         Keyspace {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             cells: (0..shard_count).map(cell).collect(),
             hasher,
             shift: 64 - shard_count.ilog2(),
@@ -180,62 +185,63 @@ impl Keyspace {
     /// Takes the lock of one shard if it is free.
     #[inline]
     pub fn try_lock_one(&self, index: usize) -> Option<LockedShards<'_>> {
-        if self.takes_kept(index) {
-            return Some(LockedShards { keyspace: self, held: Held::One(index), not_send: PhantomData });
-        }
         simulation::yield_point();
         let locked = || LockedShards { keyspace: self, held: Held::One(index), not_send: PhantomData };
-        self.cells[index].lock.try_lock().then(locked)
+        (self.cells[index].lock.try_lock() || self.takes_kept(index)).then(locked)
     }
 
     /// Takes the locks of these shards if all of them are free; otherwise the number of one that is not.
     #[inline]
     pub fn try_lock(&self, set: ShardSet) -> Result<LockedShards<'_>, usize> {
-        self.release_kept();
         simulation::yield_point();
-        let mut locked = self.lock_none();
-        match locked.try_extend(set) {
-            None => Ok(locked),
-            Some(index) => Err(index),
-        }
+        self.take(set, None)
     }
 
-    /// Whether this thread keeps the lock of some shard.
+    /// Takes the locks of these shards, of which the caller may have taken one. If another one is not free,
+    /// all are released, and its number is the error.
     #[inline]
-    pub fn keeps_lock(&self) -> bool {
-        kept::shard(self).is_some()
+    fn take(&self, set: ShardSet, taken: Option<usize>) -> Result<LockedShards<'_>, usize> {
+        let mut refused = None;
+        set.for_each(|index| {
+            let is_taken = refused.is_some() || taken == Some(index) || self.cells[index].lock.try_lock();
+            if !is_taken {
+                refused = Some(index);
+            }
+        });
+        let Some(refused) = refused else {
+            return Ok(LockedShards { keyspace: self, held: Held::these(set), not_send: PhantomData });
+        };
+        set.for_each(|index| {
+            if index < refused || taken == Some(index) {
+                // SAFETY: the lock was taken above, or by the caller.
+                unsafe { self.cells[index].lock.unlock() };
+            }
+        });
+        Err(refused)
+    }
+
+    /// Releases what this thread keeps when it is dropped.
+    pub fn release_kept_at_end(&self) -> ReleaseKept<'_> {
+        ReleaseKept(self)
     }
 
     /// Releases the lock that this thread keeps.
-    #[inline]
     pub fn release_kept(&self) {
         if let Some(index) = kept::shard(self) {
-            self.unlock_kept(index);
+            kept::forget();
+            // SAFETY: this thread took the lock, and its guard gave it up in `LockedShards::keep`.
+            unsafe { self.cells[index].lock.unlock() };
         }
     }
 
-    /// Whether this thread keeps the lock of this shard, which the caller has taken over then. That of another
-    /// shard is released.
-    #[inline]
-    fn takes_kept(&self, index: usize) -> bool {
-        match kept::shard(self) {
-            None => false,
-            Some(kept) if kept == index => {
-                kept::forget();
-                true
-            }
-            Some(kept) => {
-                self.unlock_kept(kept);
-                false
-            }
-        }
-    }
-
+    /// Whether this thread keeps the lock of this shard, which the caller has taken over then.
     #[cold]
-    fn unlock_kept(&self, index: usize) {
-        kept::forget();
-        // SAFETY: this thread took the lock and gave up its guard in `LockedShards::keep`.
-        unsafe { self.cells[index].lock.unlock() };
+    fn takes_kept(&self, index: usize) -> bool {
+        let is_kept = kept::shard(self) == Some(index);
+        if is_kept {
+            kept::forget();
+        }
+        is_kept
     }
 
     /// No lock, where nothing of the keyspace is looked at.
@@ -249,8 +255,8 @@ impl Keyspace {
     pub fn lock_unless(&self, set: ShardSet, mut give_up: impl FnMut() -> bool) -> Option<LockedShards<'_>> {
         self.release_kept();
         kept::note_wait();
-        if let Some(locked) = self.lock_in_turn(set, &mut give_up) {
-            return Some(locked);
+        if let Some(ended) = self.lock_in_turn(set, &mut give_up) {
+            return ended;
         }
         loop {
             let mut locked = LockedShards { keyspace: self, held: Held::None, not_send: PhantomData };
@@ -273,24 +279,29 @@ impl Keyspace {
     }
 
     /// Waits for a lock that is not free while it holds none, then takes the others if they are free. Whoever
-    /// holds some while it waits keeps those waiting that need only these. `None` where this did not succeed a
-    /// few times, or with many shards: they are hardly ever free at once.
-    fn lock_in_turn(&self, set: ShardSet, give_up: &mut impl FnMut() -> bool) -> Option<LockedShards<'_>> {
+    /// holds some while it waits keeps those waiting that need only these. `Some(None)` if `give_up` says so,
+    /// `None` where this did not succeed a few times, or with many shards: they are hardly ever free at once.
+    fn lock_in_turn(
+        &self,
+        set: ShardSet,
+        give_up: &mut impl FnMut() -> bool,
+    ) -> Option<Option<LockedShards<'_>>> {
         if set.count() > SHARDS_IN_TURN_MAX {
             return None;
         }
         let mut awaited = match self.try_lock(set) {
-            Ok(locked) => return Some(locked),
+            Ok(locked) => return Some(Some(locked)),
             Err(index) => index,
         };
         for _ in 0..TURNS_MAX {
-            let mut locked = self.lock_none();
-            if !locked.wait_for(awaited, give_up) {
-                return None;
+            while !self.wait_for_one(awaited) {
+                if give_up() {
+                    return Some(None);
+                }
             }
-            match locked.try_extend(set) {
-                None => return Some(locked),
-                Some(index) => awaited = index,
+            match self.take(set, Some(awaited)) {
+                Ok(locked) => return Some(Some(locked)),
+                Err(index) => awaited = index,
             }
         }
         None
@@ -376,8 +387,8 @@ impl Keyspace {
     }
 }
 
-/// The locked shards. A set takes four words, and moving one that was just written stalls. Most commands lock
-/// one shard, whose number stays in a register.
+/// The locked shards. A set takes sixteen words, and moving one that was just written stalls. Most commands
+/// lock one shard, whose number stays in a register.
 enum Held {
     None,
     One(usize),
@@ -385,6 +396,19 @@ enum Held {
 }
 
 impl Held {
+    #[inline]
+    fn these(set: ShardSet) -> Self {
+        match set.count() {
+            0 => Held::None,
+            1 => {
+                let mut held = Held::None;
+                set.for_each(|index| held = Held::One(index));
+                held
+            }
+            _ => Held::Many(Box::new(set)),
+        }
+    }
+
     #[inline]
     fn contains(&self, index: usize) -> bool {
         match self {
@@ -431,6 +455,15 @@ impl Held {
             Held::One(one) => visit(*one),
             Held::Many(set) => set.for_each(visit),
         }
+    }
+}
+
+/// See [`Keyspace::release_kept_at_end`].
+pub struct ReleaseKept<'k>(&'k Keyspace);
+
+impl Drop for ReleaseKept<'_> {
+    fn drop(&mut self) {
+        self.0.release_kept();
     }
 }
 
@@ -493,8 +526,8 @@ impl<'k> LockedShards<'k> {
         position
     }
 
-    /// Takes one more lock, in ascending order. False if `give_up` says so, or if another thread extends what
-    /// it holds and may wait for a lock that is held here.
+    /// Takes one more lock; if some are held, in ascending order. False if `give_up` says so, or if another
+    /// thread extends what it holds and may wait for a lock that is held here.
     fn wait_for(&mut self, index: usize, give_up: &mut impl FnMut() -> bool) -> bool {
         while !self.keyspace.wait_for_one(index) {
             if give_up() || (!self.held.is_empty() && self.keyspace.extending.is_locked()) {
@@ -503,23 +536,6 @@ impl<'k> LockedShards<'k> {
         }
         self.held.insert(index);
         true
-    }
-
-    /// Takes the locks of these shards that it does not hold, if they are free; otherwise the number of one
-    /// that is not.
-    #[inline]
-    fn try_extend(&mut self, set: ShardSet) -> Option<usize> {
-        let mut refused = None;
-        set.for_each(|index| {
-            if refused.is_none() && !self.held.contains(index) {
-                if self.keyspace.cells[index].lock.try_lock() {
-                    self.held.insert(index);
-                } else {
-                    refused = Some(index);
-                }
-            }
-        });
-        refused
     }
 
     /// Fetches these keys' buckets, then their entries, ahead of their use. Those of few keys are in the
@@ -573,14 +589,16 @@ impl<'k> LockedShards<'k> {
         complete
     }
 
-    /// Keeps the lock of the only shard for the next command of this thread. Whoever calls this sees to it that
-    /// the thread runs one soon or calls [`Keyspace::release_kept`].
-    pub fn keep(self) {
+    /// Keeps the lock of the only shard for the next command of this thread, and holds none from now on.
+    /// Whoever calls this sees to it that the thread runs one soon or releases it
+    /// ([`Keyspace::release_kept_at_end`]).
+    #[cold]
+    pub fn keep(&mut self) {
         if let Held::One(index) = self.held
             && !simulation::is_active()
         {
             kept::keep(self.keyspace, index);
-            std::mem::forget(self);
+            self.held = Held::None;
         }
     }
 
@@ -675,29 +693,25 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(try_lock).join().expect("no panic"))
         };
         keyspace.lock(ShardSet::one(3)).keep();
-        assert!(keyspace.keeps_lock() && !is_free(3));
+        assert!(kept::shard(&keyspace) == Some(3) && !is_free(3));
         let again = keyspace.try_lock_one(3).expect("it is kept here");
-        assert!(!keyspace.keeps_lock() && !is_free(3));
+        assert!(kept::shard(&keyspace).is_none() && !is_free(3));
         drop(again);
         assert!(is_free(3));
-        let others: [fn(&Keyspace); 4] = [
-            |keyspace| assert!(keyspace.try_lock_one(4).is_some()),
-            |keyspace| assert!(keyspace.try_lock(ShardSet::first(5)).is_ok()),
-            |keyspace| assert!(keyspace.lock_unless(keyspace.all_shards(), || false).is_some()),
+        let others: [fn(&Keyspace); 5] = [
+            |keyspace| drop(keyspace.lock(ShardSet::first(5))),
+            |keyspace| drop(keyspace.lock_unless(keyspace.all_shards(), || false)),
+            |keyspace| assert!(keyspace.lock(ShardSet::one(4)).extend(keyspace.all_shards(), || false)),
+            |keyspace| drop(keyspace.release_kept_at_end()),
             Keyspace::release_kept,
         ];
         for lock_other in others {
             keyspace.lock(ShardSet::one(3)).keep();
             lock_other(&keyspace);
-            assert!(!keyspace.keeps_lock() && is_free(3));
+            assert!(kept::shard(&keyspace).is_none() && is_free(3));
         }
-        let mut locked = keyspace.lock(ShardSet::one(4));
-        kept::keep(&keyspace, 3);
-        assert!(keyspace.cells[3].lock.try_lock());
-        assert!(locked.extend(keyspace.all_shards(), || false) && !keyspace.keeps_lock());
-        drop(locked);
         keyspace.lock(ShardSet::first(2)).keep();
-        assert!(!keyspace.keeps_lock() && is_free(0) && is_free(1));
+        assert!(kept::shard(&keyspace).is_none() && is_free(0) && is_free(1));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use hash::{Field, FieldChange, Hash};
 pub use json::Json;
 pub use kept::is_contended;
 pub use key_hash::{KeyHash, KeyHasher};
-pub use keyspace::{Keyspace, LockedShards, PREFETCHED_KEYS_MIN};
+pub use keyspace::{Keyspace, LockedShards, PREFETCHED_KEYS_MIN, ReleaseKept};
 pub use label_index::LabelIndex;
 pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};

@@ -21,9 +21,11 @@ impl ShardSet {
 
     /// The shards `0..count`.
     pub fn first(count: usize) -> Self {
-        let mut set = Self::EMPTY;
-        (0..count).for_each(|index| set.insert(index));
-        set
+        let bits_of = |word: usize| match count.saturating_sub(word * 64) {
+            bits @ 0..64 => (1 << bits) - 1,
+            _ => u64::MAX,
+        };
+        ShardSet(std::array::from_fn(bits_of))
     }
 
     /// Adds a shard.
@@ -70,8 +72,8 @@ impl ShardSet {
 
     /// Calls `visit` with the shard numbers in ascending order.
     #[inline]
-    pub fn for_each(self, mut visit: impl FnMut(usize)) {
-        for (number, word) in self.0.into_iter().enumerate() {
+    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
+        for (number, &word) in self.0.iter().enumerate() {
             let mut rest = word;
             while rest != 0 {
                 visit(number * 64 + rest.trailing_zeros() as usize);
@@ -95,5 +97,13 @@ mod tests {
         set.for_each(|index| found.push(index));
         assert_eq!(found, [0, 3, 63, 64, 200, 255]);
         assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
+        for count in [0, 1, 63, 64, 65, 256, SHARD_COUNT_MAX] {
+            let mut next = 0;
+            ShardSet::first(count).for_each(|index| {
+                assert_eq!(index, next);
+                next += 1;
+            });
+            assert_eq!(next, count);
+        }
     }
 }

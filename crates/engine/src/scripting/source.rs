@@ -239,7 +239,7 @@ impl ScriptCache {
         let known = cached.scripts.get(&script.digest).map(Arc::clone);
         let is_new = known.is_none();
         let script = known.unwrap_or_else(|| Arc::new(script));
-        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
         script.used.store(now, Ordering::Relaxed);
         if is_new {
             cached.scripts.insert(script.digest, Arc::clone(&script));
@@ -266,14 +266,18 @@ impl ScriptCache {
         if !script.loaded.swap(true, Ordering::Relaxed) {
             let mut cached = self.cached.write();
             cached.passing.retain(|(_, digest)| *digest != script.digest);
-            cached.scripts.entry(script.digest).or_insert_with(|| Arc::clone(script));
+            let kept = cached.scripts.entry(script.digest).or_insert_with(|| Arc::clone(script));
+            kept.loaded.store(true, Ordering::Relaxed);
+            kept.evicted.store(false, Ordering::Relaxed);
         }
     }
 
     /// Forgets all scripts and returns them, to be freed by the caller.
     pub fn flush(&self) -> HashMap<Digest, Arc<Script>> {
+        let mut cached = self.cached.write();
+        // Whoever reads it from now on finds none of them.
         self.epoch.fetch_add(1, Ordering::Release);
-        std::mem::take(&mut *self.cached.write()).scripts
+        std::mem::take(&mut *cached).scripts
     }
 
     /// Grows when all scripts are forgotten.
