@@ -4,6 +4,7 @@ import pytest
 import redis
 
 from support.servers import Server
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module", params=["subject", "oracle"])
@@ -14,7 +15,7 @@ def server(request):
 
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def client(request, server):
-    client = redis.Redis(port=server.port, protocol=request.param, decode_responses=True, socket_timeout=20)
+    client = redis.Redis(port=server.port, protocol=request.param, decode_responses=True, socket_timeout=PATIENCE_S)
     client.flushall()
     yield client
     client.close()

@@ -493,16 +493,16 @@ def test_what_has_expired_when_it_is_loaded(start_server):
         connection.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
         connection.pipeline(
             [
-                ["SET", "n", 5, "PX", 40],
+                ["SET", "n", 5, "PX", 500],
                 ["INCR", "n"],
                 ["HSET", "h", "f", 1],
-                ["HPEXPIRE", "h", 40, "FIELDS", 1, "f"],
+                ["HPEXPIRE", "h", 500, "FIELDS", 1, "f"],
                 ["HINCRBY", "h", "f", 1],
                 ["SET", "kept", 1],
             ]
         )
     server.kill()
-    time.sleep(0.06)
+    time.sleep(0.52)
     server.start()
     with server.connect() as connection:
         assert connection.call("EXISTS", "n") == 0 and connection.call("EXISTS", "h") == 0

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from support.resp import Closed
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 ID = b"a" * 40
 
@@ -179,7 +179,7 @@ class Liar:
                 return
             with connection:
                 try:
-                    connection.settimeout(5)
+                    connection.settimeout(PATIENCE_S)
                     connection.recv(1000)
                     connection.sendall(b"+PONG\r\n")
                     connection.recv(1000)

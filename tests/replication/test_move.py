@@ -9,6 +9,7 @@ import redis
 
 from support.filling import fill
 from support.replication import expect_same_data, stand_in, until, wait_in_sync, wanted
+from support.waiting import PATIENCE_S
 
 MOVES = [("redis", "mantissa"), ("redis7", "mantissa"), ("valkey", "mantissa"), ("mantissa", "redis")]
 
@@ -30,7 +31,7 @@ class Clients:
         while not self.stop.is_set():
             if node is not self.node:
                 node = self.node
-                client = redis.Redis(port=node.port, socket_timeout=20, retry=None)
+                client = redis.Redis(port=node.port, socket_timeout=PATIENCE_S, retry=None)
             try:
                 self.write(client, index)
                 self.confirmed[index] += 1

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 OPTIONS = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 3600}
 
@@ -19,7 +19,7 @@ class Hand:
     """A replica by hand."""
 
     def __init__(self, server, *settings):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         self.buffer = b""
         if settings:
             self.send("REPLCONF", *settings)
@@ -56,7 +56,7 @@ class Hand:
         return dump
 
     def is_closed(self):
-        self.socket.settimeout(10)
+        self.socket.settimeout(PATIENCE_S)
         try:
             while self.socket.recv(1 << 16):
                 pass

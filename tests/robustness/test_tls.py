@@ -21,7 +21,7 @@ from support.crowd import Crowd
 from support.resp import Decoder, encode
 from support.seeds import generator, run_seed
 from support.servers import Server, free_port, subject_is_oracle
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.skipif(
     subject_is_oracle() or not HAS_OPENSSL, reason="needs a server with TLS and the openssl command"
@@ -114,7 +114,7 @@ class Secure:
         self.socket.close()
 
 
-def wait_closed(connection, timeout=20):
+def wait_closed(connection, timeout=PATIENCE_S):
     """Reads until the server has closed a socket; returns what came."""
     connection.settimeout(timeout)
     received = b""
@@ -128,9 +128,9 @@ def test_redis_cli(server, certificates):
     if not shutil.which("redis-cli"):
         pytest.skip("needs redis-cli")
     words = ["redis-cli", "--tls", "--cacert", certificates / "ca.crt", "-p", server.options["tls-port"]]
-    run = subprocess.run([*map(str, words), "SET", "cli", "over tls"], capture_output=True, text=True, timeout=20)
+    run = subprocess.run([*map(str, words), "SET", "cli", "over tls"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert run.stdout.strip() == "OK", run
-    run = subprocess.run([*map(str, words), "-3", "GET", "cli"], capture_output=True, text=True, timeout=20)
+    run = subprocess.run([*map(str, words), "-3", "GET", "cli"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert run.stdout.strip() in ("over tls", '"over tls"'), run
 
 
@@ -151,7 +151,7 @@ def test_redis_py(server, certificates, protocol):
         pass
     with server.connect() as plain:
         assert plain.call("PUBLISH", "news", "x" * 100_000) == 1
-    assert watcher.get_message(timeout=20)["data"] == b"x" * 100_000
+    assert watcher.get_message(timeout=PATIENCE_S)["data"] == b"x" * 100_000
     assert client.blpop("list", timeout=0.1) is None
     watcher.close()
     client.close()
@@ -365,15 +365,12 @@ def test_the_port_changes(start_server, certificates):
     plain, port = server.connect(), free_port()
     plain.call("CONFIG", "SET", "tls-port", port)
     server.options["tls-port"] = port
-    deadline = time.monotonic() + 20
-    while not reachable(port) and time.monotonic() < deadline:
-        pass
+    eventually(lambda: reachable(port), "nobody listens")
     kept, _ = shown_certificate(server, certificates)
     assert f"name=tls,bind=127.0.0.1,port={port}" in plain.call("INFO", "server").decode()
     plain.call("CONFIG", "SET", "tls-port", 0)
-    while reachable(port) and time.monotonic() < deadline:
-        pass
-    assert not reachable(port) and kept("PING").raw == b"+PONG\r\n" and plain.call("PING") == b"PONG"
+    eventually(lambda: not reachable(port), "the port stays")
+    assert kept("PING").raw == b"+PONG\r\n" and plain.call("PING") == b"PONG"
 
 
 def reachable(port):

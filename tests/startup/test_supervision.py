@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 
 class Systemd:
@@ -17,7 +17,7 @@ class Systemd:
         self.address = address
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind("\0" + address[1:] if address.startswith("@") else address)
-        self.socket.settimeout(60)
+        self.socket.settimeout(PATIENCE_S)
         self.lines = []
 
     def until(self, wanted):

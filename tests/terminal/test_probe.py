@@ -5,12 +5,12 @@ import math
 import os
 import signal
 import subprocess
-import time
 from html.parser import HTMLParser
 
 import pytest
 
 from support.servers import subject_path
+from support.waiting import PATIENCE_S, eventually
 
 SMALL = ("--seconds", 1, "--memory", 6, "--file-size", 1)
 
@@ -89,7 +89,6 @@ def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path):
     words = [subject_path(), "probe", "--only", "disk", "--seconds", "600", "--file-size", "1", "--folder", tmp_path]
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # The signal is taken from the moment that the file, which has no name, is open.
-    until = time.monotonic() + 20
     folder = f"/proc/{process.pid}/fd"
 
     def has_file():
@@ -99,8 +98,8 @@ def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path):
             # A descriptor was closed meanwhile.
             return False
 
-    while not has_file():
-        assert process.poll() is None and time.monotonic() < until
+    eventually(lambda: process.poll() is not None or has_file(), "no file is made")
+    assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and os.listdir(tmp_path) == []

@@ -128,7 +128,7 @@ def test_blocked_clients_stay_in_line(start_upgradable):
         eventually(lambda: blocked(server.server) == number + 1, "it does not block")
     timed = server.server.connect()
     began = time.monotonic()
-    timed.send("BLPOP", "empty", "4")
+    timed.send("BLPOP", "empty", "8")
     eventually(lambda: blocked(server.server) == 7, "it does not block")
     server.upgrade()
     assert blocked(server.server) == 7
@@ -137,7 +137,7 @@ def test_blocked_clients_stay_in_line(start_upgradable):
             writer.call("RPUSH", "queue", number)
             assert clients[number].read().plain() == [b"queue", str(number).encode()]
     assert timed.read().is_null
-    assert 3.9 < time.monotonic() - began < 20, "its time had begun before"
+    assert 7.9 < time.monotonic() - began < 40, "its time had begun before"
     for client in (*clients, timed):
         client.close()
 

@@ -54,9 +54,10 @@ fn is_void(engine: &Engine, epoch: u64) -> bool {
     ends || engine.aof.rewrite.epoch.load(Ordering::SeqCst) != epoch
 }
 
-/// Waits until one that has been made void has ended, but not long: a client may ask for the next one then.
+/// Waits until one that has been made void has ended: a client may ask for the next one then. That takes longer than
+/// some milliseconds only where there is little processor time, or where the disk hangs.
 pub(super) fn wait_for_void(engine: &Engine) {
-    persistence::wait_while(|| engine.aof.rewrite.is_running(), Duration::from_millis(500));
+    persistence::wait_while(|| engine.aof.rewrite.is_running(), Duration::from_secs(10));
 }
 
 /// Starts work in the background that counts as a rewrite: no other runs meanwhile, and no dump is begun. It
