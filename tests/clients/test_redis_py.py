@@ -268,11 +268,11 @@ def test_passwords(server):
             with redis.Redis(port=server.port, username="default", password="secret") as good:
                 assert good.ping()
             with (
-                redis.Redis(port=server.port, password="wrong") as bad,
+                redis.Redis(port=server.port, password="wrong", retry=None) as bad,
                 pytest.raises(redis.AuthenticationError),
             ):
                 bad.ping()
-            with redis.Redis(port=server.port) as none, pytest.raises(redis.AuthenticationError):
+            with redis.Redis(port=server.port, retry=None) as none, pytest.raises(redis.AuthenticationError):
                 none.ping()
         finally:
             admin.config_set("requirepass", "")
