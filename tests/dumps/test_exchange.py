@@ -199,3 +199,21 @@ def test_a_large_key_travels(start_server):
     again = start_server("oracle", directory=writer.directory)
     with again.connect() as connection:
         assert connection.call("DEBUG", "DIGEST") == digest
+
+
+def test_fields_that_expire_keep_their_order(start_server):
+    """Those of a packed hash, also where several have the same expiry, and its encoding once none has one."""
+    seen = []
+    for kind in ("oracle", "subject"):
+        with start_server(kind).connect() as connection:
+            fields = ("FIELDS", 4, "field:3", "field:1", "field:2", "field:0")
+            connection.call("HSET", "hash", *[word for at in range(6) for word in (f"field:{at}", at)])
+            connection.call("HPEXPIREAT", "hash", 4_000_000_000_000, *fields)
+            connection.call("RESTORE", "copy", 0, connection.call("DUMP", "hash"))
+            connection.call("DEBUG", "RELOAD")
+            told = [connection.call("HGETALL", key) for key in ("hash", "copy")]
+            connection.call("HPERSIST", "hash", *fields)
+            connection.call("DEBUG", "RELOAD")
+            told += [connection.call("HGETALL", "hash"), connection.call("OBJECT", "ENCODING", "hash")]
+            seen.append(told)
+    assert seen[0] == seen[1]

@@ -312,6 +312,36 @@ impl Hash {
         is_new
     }
 
+    /// Adds a field, whose expiry is not before that of any other, behind those with the same expiry; false
+    /// if it is there already. For files, which have fields in this order. The encoding is one whose fields
+    /// can expire from then on.
+    pub fn append(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        expiry: Option<i64>,
+        limits: &EncodingLimits,
+    ) -> bool {
+        self.expect(0, field.len().max(value.len()), limits);
+        self.expect_expiries();
+        let (key, value) = (Encoded::new(field), Encoded::new(value));
+        let (len, bytes) = match self.body_mut() {
+            BodyMut::WithExpiry(fields) if fields.block.view().find(&key, 0).is_none() => {
+                fields.append(&key, &value, expiry);
+                (fields.block.len(), fields.block.heap_bytes())
+            }
+            BodyMut::Table(fields) if fields.get(&key).is_none() => {
+                fields.add(&key, &value, expiry);
+                return true;
+            }
+            _ => return false,
+        };
+        if len > limits.hash_entries_max || bytes > PACKED_BYTES_MAX {
+            self.make_table();
+        }
+        true
+    }
+
     /// Lets `change` make an integer of the value of a field, or of none where the field is not there, which
     /// becomes its value; the expiry stays. After an error everything is as it was.
     pub fn update_integer<E>(
@@ -481,6 +511,15 @@ impl Hash {
             Body::Packed(_) => false,
             Body::WithExpiry(fields) => fields.all_expired(now_ms),
             Body::Table(fields) => fields.all_expired(now_ms),
+        }
+    }
+
+    /// When all fields have expired, a Unix time in ms; `None` if some never do.
+    pub fn all_expired_from(&self) -> Option<i64> {
+        match self.body() {
+            Body::Packed(_) => None,
+            Body::WithExpiry(fields) => fields.all_expired_from(),
+            Body::Table(fields) => fields.all_expired_from(),
         }
     }
 

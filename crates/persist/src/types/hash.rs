@@ -117,7 +117,12 @@ impl Codec for Hash {
                 if form == value_type::HASH_LISTPACK_EX {
                     source.milliseconds()?;
                 }
-                unpack(source, |bytes| each_with_expiry(bytes, &mut put))?;
+                unpack(source, |bytes| {
+                    each_with_expiry(bytes, |field, value, expiry| {
+                        check_expiry(expiry)?;
+                        if hash.append(field, value, expiry, limits) { Ok(()) } else { Err(DUPLICATE) }
+                    })
+                })?;
             }
             _ => return read_counted(source, form, limits),
         }
@@ -230,6 +235,13 @@ fn write_listpack_with_expiry(hash: &Hash, encoder: &mut Encoder<'_>, out: &mut 
     encoder.string(listpack.as_bytes(), out);
 }
 
+fn check_expiry(expiry: Option<i64>) -> Result<(), Damage> {
+    match expiry {
+        Some(time) if !(0..=FIELD_EXPIRY_MS_MAX).contains(&time) => Err(BAD_FIELD_EXPIRY),
+        _ => Ok(()),
+    }
+}
+
 fn put_field(
     hash: &mut Hash,
     field: &[u8],
@@ -237,9 +249,7 @@ fn put_field(
     expiry: Option<i64>,
     limits: &EncodingLimits,
 ) -> Result<(), Damage> {
-    if expiry.is_some_and(|expiry| !(0..=FIELD_EXPIRY_MS_MAX).contains(&expiry)) {
-        return Err(BAD_FIELD_EXPIRY);
-    }
+    check_expiry(expiry)?;
     if !hash.set(field, value, limits) {
         return Err(DUPLICATE);
     }
@@ -253,7 +263,7 @@ fn put_field(
 /// expiry and those without one (0) last.
 fn each_with_expiry(
     bytes: &[u8],
-    put: &mut impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
+    mut put: impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
 ) -> Result<(), Damage> {
     let (mut field_scratch, mut value_scratch) = ([0; INTEGER_TEXT_MAX], [0; INTEGER_TEXT_MAX]);
     let mut elements = elements(bytes, Packing::Listpack)?;

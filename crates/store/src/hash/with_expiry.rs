@@ -58,6 +58,11 @@ impl WithExpiry {
         false
     }
 
+    /// Adds a field that is not there and expires no earlier than any other.
+    pub(super) fn append(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: Option<i64>) {
+        self.block.push(FIELD, 0, &[*field, *value, Encoded::integer(expiry.unwrap_or(0))], 0);
+    }
+
     /// Adds a field that is not there and does not expire.
     fn push(&mut self, field: &Encoded<'_>, value: &Encoded<'_>) {
         self.block.push(FIELD, 0, &[*field, *value, Encoded::ZERO], 0);
@@ -95,6 +100,11 @@ impl WithExpiry {
     pub(super) fn all_expired(&self, now_ms: i64) -> bool {
         self.earliest_expiry().is_some_and(|time| time <= now_ms)
             && self.expired_len(now_ms) == self.block.len()
+    }
+
+    /// When all fields have expired; `None` if some never do.
+    pub(super) fn all_expired_from(&self) -> Option<i64> {
+        self.items().try_fold(None, |_, item| item.expiry().map(Some)).flatten()
     }
 
     /// Removes and returns the field with the earliest expiry, if it has expired.
