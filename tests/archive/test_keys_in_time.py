@@ -3,9 +3,8 @@
 import shutil
 
 from support.seeds import generator
-from support.waiting import eventually
 
-from .test_schedule import archived, archiving, next_second, status, stored  # noqa: F401
+from .test_schedule import archived, archiving, next_second, stored, until_logged  # noqa: F401
 
 KEYS = [f"{group}:{number}" for group in "abc" for number in range(6)]
 
@@ -62,8 +61,7 @@ def test_keys_are_what_they_were_in_any_second(archiving, archive, start_server,
     server = archiving(log="yes", log_interval=1)
     known = []
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-        eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+        until_logged(connection)
         for round_ in range(5):
             for step in range(150):
                 if step % 40 == 0:
@@ -124,8 +122,7 @@ def test_series_come_with_what_is_linked_to_them(archiving, archive, start_serve
         connection.call("TS.CREATE", "raw")
         connection.call("TS.CREATE", "sum")
         connection.call("TS.CREATERULE", "raw", "sum", "AGGREGATION", "sum", "10")
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-        eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+        until_logged(connection)
         archived(connection)
         for time_ms in range(0, 100, 5):
             connection.call("TS.ADD", "raw", time_ms, 1)

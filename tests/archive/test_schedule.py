@@ -35,14 +35,21 @@ def archived(connection):
     return status(connection)
 
 
-def until_saves(connection, wanted):
-    eventually(lambda: int(persistence(connection)["archive_saves"]) >= wanted, "no snapshot is made")
-
-
 def stored(connection):
     """Wait until the archive has all that was written by now."""
     now_ms = time.time() * 1000
     eventually(lambda: status(connection)["log-stored-ms"] > now_ms, "the log is not stored")
+
+
+def until_saves(connection, wanted):
+    eventually(lambda: int(persistence(connection)["archive_saves"]) >= wanted, "no snapshot is made")
+
+
+def until_logged(connection):
+    """Until the log has begun, and the snapshot that it begins with is there."""
+    eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
+    until_saves(connection, 1)
+    eventually(lambda: status(connection)["state"] == "idle", "the snapshot does not end")
 
 
 @pytest.fixture
@@ -180,8 +187,7 @@ def test_any_second_can_be_gone_back_to(archiving, archive, start_server, tmp_pa
     server = archiving(log="yes", log_interval=1)
     known = []
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-        eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+        until_logged(connection)
         for number in range(4):
             connection.call("SELECT", number % 3)
             connection.call("SET", "key", number)
@@ -211,8 +217,7 @@ def test_a_killed_server_loses_no_segment(archiving, archive, start_server, tmp_
     server = archiving(log="yes", log_interval=1)
     for round_ in range(4):
         with server.connect() as connection:
-            eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-            eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+            until_logged(connection)
             store(server, numbered(random, range(500)))
             stored(connection)
             before, time_s = digest(server), next_second()
@@ -224,7 +229,7 @@ def test_a_killed_server_loses_no_segment(archiving, archive, start_server, tmp_
         archive.do("verify")
         server.start()
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
+        until_logged(connection)
         connection.call("SET", "last", 1)
         last, time_s = digest(server), next_second()
     # A server that ends in order stores the rest.
@@ -235,8 +240,7 @@ def test_a_killed_server_loses_no_segment(archiving, archive, start_server, tmp_
 def test_a_full_disk_delays_the_log_only(archiving, archive, start_server, tmp_path):
     server = archiving(log="yes", log_interval=1)
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-        eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+        until_logged(connection)
         (archive.path / "log").write_bytes(b"")
         connection.call("SET", "key", "value")
         eventually(lambda: status(connection)["log"] == "failed", "the error is not shown")
@@ -255,8 +259,7 @@ def test_the_log_of_an_encrypted_archive(archive, start_server, tmp_path):
     options = {"archive-url": f"file://{archive.path}", "archive-key-file": write, "archive-log": "yes"}
     server = start_server("subject", options=options | {"archive-log-interval": 1, "archive-keep-log": 1})
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-        eventually(lambda: status(connection)["state"] == "idle", "the first snapshot does not end")
+        until_logged(connection)
         connection.call("SET", "secret", "told")
         before = digest(server)
         stored(connection)
@@ -271,7 +274,7 @@ def test_the_log_of_an_encrypted_archive(archive, start_server, tmp_path):
 def test_old_parts_of_the_log_go_with_their_snapshots(archiving, archive):
     server = archiving(log="yes", log_interval=1)
     with server.connect() as connection:
-        eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
+        until_logged(connection)
         for number in range(3):
             connection.call("SET", "key", number)
             stored(connection)
@@ -283,11 +286,6 @@ def test_old_parts_of_the_log_go_with_their_snapshots(archiving, archive):
         stored(connection)
         archive.do("prune", "--keep-last", 1, "--keep-log", 1)
         assert len(list((archive.path / "log").iterdir())) == 1
-
-
-def until_logged(connection):
-    eventually(lambda: status(connection)["log"] == "on", "the log does not begin")
-    eventually(lambda: status(connection)["state"] == "idle", "the snapshot does not end")
 
 
 def until_keys(connection, database, count):
