@@ -16,8 +16,8 @@
 # MANTISSA_TEST_SEED   the seed of this run, or `random`
 # MANTISSA_TEST_EPISODES   how long the generated streams are
 #
-# The Python suites run in two processes for each core, from nine cores on in one: tests often wait. `-n 0` runs them in
-# one. Without arguments the clients' tests run beside them; what those print comes at the end.
+# The Python suites run in two processes for each core, from nine cores on in one: tests often wait. `-n 0`
+# runs them in one. Without arguments the clients' tests run beside them; what those print comes at the end.
 set -euo pipefail
 cd "$(dirname "$0")"
 

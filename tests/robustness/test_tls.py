@@ -128,9 +128,10 @@ def test_redis_cli(server, certificates):
     if not shutil.which("redis-cli"):
         pytest.skip("needs redis-cli")
     words = ["redis-cli", "--tls", "--cacert", certificates / "ca.crt", "-p", server.options["tls-port"]]
-    run = subprocess.run([*map(str, words), "SET", "cli", "over tls"], capture_output=True, text=True, timeout=PATIENCE_S)
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE_S}
+    run = subprocess.run([*map(str, words), "SET", "cli", "over tls"], **options)
     assert run.stdout.strip() == "OK", run
-    run = subprocess.run([*map(str, words), "-3", "GET", "cli"], capture_output=True, text=True, timeout=PATIENCE_S)
+    run = subprocess.run([*map(str, words), "-3", "GET", "cli"], **options)
     assert run.stdout.strip() in ("over tls", '"over tls"'), run
 
 

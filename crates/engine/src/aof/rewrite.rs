@@ -54,8 +54,8 @@ fn is_void(engine: &Engine, epoch: u64) -> bool {
     ends || engine.aof.rewrite.epoch.load(Ordering::SeqCst) != epoch
 }
 
-/// Waits until one that has been made void has ended: a client may ask for the next one then. That takes longer than
-/// some milliseconds only where there is little processor time, or where the disk hangs.
+/// Waits until one that has been made void has ended: a client may ask for the next one then. That takes
+/// longer than some milliseconds only where there is little processor time, or where the disk hangs.
 pub(super) fn wait_for_void(engine: &Engine) {
     persistence::wait_while(|| engine.aof.rewrite.is_running(), Duration::from_secs(10));
 }

@@ -39,8 +39,8 @@ fn deadline(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
     }
 }
 
-/// Up to where the log has what the client has written. A script has written nothing yet: what it writes is logged
-/// once it ends, and what its caller has written before does not count.
+/// Up to where the log has what the client has written. A script has written nothing yet: what it writes is
+/// logged once it ends, and what its caller has written before does not count.
 fn written_before(invocation: &Invocation<'_, '_, '_>) -> u64 {
     match invocation.context.in_script {
         true => 0,

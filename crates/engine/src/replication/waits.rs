@@ -118,8 +118,8 @@ pub fn after_failed_shutdown(engine: &Engine, waited: Option<Waited>) {
     }
 }
 
-/// Begins a shutdown that may be called off from now on. If replicas lack something, it holds writes back before
-/// anybody can see that it has begun. Returns what [`before_shutdown`] takes.
+/// Begins a shutdown that may be called off from now on. If replicas lack something, it holds writes back
+/// before anybody can see that it has begun. Returns what [`before_shutdown`] takes.
 pub fn begin_shutdown(engine: &Engine, flags: ShutdownFlags) -> Begun {
     let serving = &engine.replication.serving;
     let aborts = serving.aborts.load(Ordering::SeqCst);
@@ -150,8 +150,8 @@ pub fn abort_shutdown(engine: &Engine) -> bool {
     is_any
 }
 
-/// Waits until all replicas have everything, for `shutdown-timeout` at most; writes are held back meanwhile and
-/// afterwards. None if that was called off: writes go on. Not to be called by a worker.
+/// Waits until all replicas have everything, for `shutdown-timeout` at most; writes are held back meanwhile
+/// and afterwards. None if that was called off: writes go on. Not to be called by a worker.
 pub fn before_shutdown(engine: &Engine, begun: &Begun) -> Option<Waited> {
     const LOOK_INTERVAL: Duration = Duration::from_millis(10);
     const ASK_EVERY: usize = 100;
