@@ -1,8 +1,8 @@
 //! A lock that a thread keeps from one command to the next.
 //!
 //! Where threads contend for one shard, handing its lock over takes longer than a short command. So a thread
-//! whose next command has the same key keeps it. Before it waits for any shard of the same keyspace it releases
-//! the kept one. It may wait for other locks, whose holders therefore never wait for a shard.
+//! whose next command has the same key keeps it. Before it waits for any shard of the same keyspace it
+//! releases the kept one. It may wait for other locks, whose holders therefore never wait for a shard.
 
 use std::cell::Cell;
 
