@@ -9,6 +9,9 @@ use mantissa_store::{Entry, Series, Value, ValueType};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 
+/// The key of a series and its labels.
+type KeyAndLabels = (Box<[u8]>, Box<[Label]>);
+
 const NOT_PARSED: Error = Error::fixed("ERR TSDB: failed parsing labels");
 
 /// What is asked of one label: `name=value`, `name!=value`, `name=(a,b)`, `name!=(a,b)`, `name=`, `name!=`.
@@ -122,7 +125,7 @@ impl<'a> Filter<'a> {
     }
 
     /// The labels of the series that it admits, in the order of their keys.
-    pub(super) fn labels(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
+    pub(super) fn labels(&self, access: &mut Access<'_>) -> Vec<KeyAndLabels> {
         self.visit(access, labels_of)
     }
 }
@@ -170,7 +173,7 @@ fn labels_of(entry: &Entry) -> Box<[Label]> {
 }
 
 /// The labels of all series that have some, in the order of their keys. Shards are visited one at a time.
-pub(super) fn all_labels(access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
+pub(super) fn all_labels(access: &mut Access<'_>) -> Vec<KeyAndLabels> {
     let (database, now_ms) = (access.database(), access.now_ms());
     let keyspace = access.keyspace();
     let mut found: BTreeMap<Box<[u8]>, Box<[Label]>> = BTreeMap::new();
