@@ -73,9 +73,10 @@ def test_a_pipeline_waits_for_no_lock_that_it_keeps(server):
         followers = [
             ("SORT", "hot"), ("OBJECT", "ENCODING", "hot"), ("DUMP", "hot"), ("COPY", "hot", "copy", "REPLACE"),
             ("TOUCH", "hot", "copy"), ("DEBUG", "OBJECT", "hot"), ("RANDOMKEY",), ("KEYS", "hot"), ("DEL", "copy"),
-            ("WATCH", "hot"), ("MULTI",), ("INCR", "hot"), ("EXEC",), ("MEMORY", "USAGE", "hot"), ("EXPIRE", "hot", 1000),
-            ("GETEX", "hot", "PERSIST"), ("MOVE", "hot", 0), ("SWAPDB", 1, 2), ("FLUSHDB",), ("SAVE",), ("DEBUG", "DIGEST"),
-            ("SUBSCRIBE", "hot"), ("UNSUBSCRIBE", "hot"), ("CONFIG", "SET", "maxmemory", "100mb"), ("DBSIZE",),
+            ("WATCH", "hot"), ("MULTI",), ("INCR", "hot"), ("EXEC",), ("MEMORY", "USAGE", "hot"), ("FLUSHDB",),
+            ("EXPIRE", "hot", 1000), ("GETEX", "hot", "PERSIST"), ("MOVE", "hot", 0), ("SWAPDB", 1, 2), ("SAVE",),
+            ("DEBUG", "DIGEST"), ("SUBSCRIBE", "hot"), ("UNSUBSCRIBE", "hot"), ("DBSIZE",),
+            ("CONFIG", "SET", "maxmemory", "100mb"),
         ]
         for _ in range(10):
             for follower in followers:

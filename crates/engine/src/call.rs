@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::KeyHash;
+use mantissa_store::{KeyHash, LockedShards};
 
 use crate::commit::commit;
 use crate::context::Context;
@@ -197,6 +197,26 @@ pub fn invoke(
     }
 }
 
+/// Locks the shards of a command, given the hash of its only key.
+#[inline]
+fn lock_for<'e>(
+    engine: &'e Engine,
+    database: usize,
+    (command, args): (&Command, Args<'_>),
+    only_key: Option<KeyHash>,
+) -> Outcome<LockedShards<'e>> {
+    let may_write = command.info.flags.has(Flags::WRITE);
+    let locked = match only_key {
+        Some(hash) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
+        None => lock_keys(engine, database, (command, args), may_write)?,
+    };
+    if !command.info.traits.has(Traits::FOLLOWS_LINKS) {
+        return Ok(locked);
+    }
+    let again = |shards| lock(engine, shards, may_write);
+    lock_linked(engine, locked, (command, args, database), again)
+}
+
 /// Runs a command on data that locks its own shards.
 fn run_data(
     context: &mut Context,
@@ -207,17 +227,9 @@ fn run_data(
 ) -> Outcome {
     let Call { command, args, hash } = call;
     let engine = context.engine;
-    let may_write = command.info.flags.has(Flags::WRITE);
     let only_key = if has_one_key(command) { args.get(1) } else { None };
     let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
-    let mut locked = match hint {
-        Some((_, hash)) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
-        None => lock_keys(engine, session.database, (command, args), may_write)?,
-    };
-    if command.info.traits.has(Traits::FOLLOWS_LINKS) {
-        let again = |shards| lock(engine, shards, may_write);
-        locked = lock_linked(engine, locked, (command, args, session.database), again)?;
-    }
+    let locked = lock_for(engine, session.database, (command, args), hint.map(|(_, hash)| hash))?;
     let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
     let (part, lent) = (session.part.take(), std::mem::take(&mut session.rerun.lent));

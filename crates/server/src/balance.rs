@@ -97,10 +97,10 @@ struct Balance {
     /// The periods in a row in which all were busy, and the sum of the rates of commands in them.
     busy_periods: u32,
     busy_rates: f64,
-    /// The rate of commands, as a moving average.
-    rate: f64,
     /// Another number of workers that has to show what it gains or loses.
     trial: Option<Trial>,
+    /// The periods in a row in which workers waited for each other that long, and the sum of their rates.
+    contended: (u32, f64),
     /// The most commands that workers got done in [`COUNTED_PERIODS`] before some left, one after the other,
     /// because they waited for each other.
     contended_rates: f64,
@@ -200,7 +200,6 @@ impl Balance {
         self.since_fenced = self.since_fenced.saturating_add(sample.periods);
         self.tolerant_periods = self.tolerant_periods.saturating_sub(sample.periods);
         self.waits += (waits - self.waits) * WEIGHT;
-        self.rate += (load.rate - self.rate) * WEIGHT;
         if let Some(trial) = &mut self.trial {
             trial.periods += 1;
             if trial.periods > SETTLING_PERIODS {
@@ -212,13 +211,19 @@ impl Balance {
         }
         let is_contended = self.active > 1 && self.waits >= CONTENDED_AT * self.active as f64;
         if is_contended && self.tolerant_periods == 0 {
-            self.contended_rates = self.contended_rates.max(self.rate * f64::from(COUNTED_PERIODS));
+            self.contended.0 += 1;
+            self.contended.1 += load.rate;
+            if self.contended.0 < COUNTED_PERIODS {
+                return;
+            }
+            let (_, rates) = std::mem::take(&mut self.contended);
+            self.contended_rates = self.contended_rates.max(rates);
             let (active_before, rates_before) = (self.active, self.contended_rates);
             self.leave(self.active - self.active.div_ceil(3));
             self.trial = Some(Trial { active_before, rates_before, periods: 0, rates: 0.0 });
             return;
         }
-        self.contended_rates = 0.0;
+        (self.contended, self.contended_rates) = ((0, 0.0), 0.0);
         let total: f64 = loads.iter().sum();
         let needed = ((total / PACK_TO).ceil() as usize).max(1);
         if needed < self.active {
@@ -510,7 +515,7 @@ mod tests {
         assert!(pauses.is_sorted() && pauses[0] >= 50 && pauses.len() <= 5, "{pauses:?}");
         // A moment of it has many leave, and for no longer than it has one.
         let mut burst = Balance::new(8);
-        for _ in 0..4 * (SETTLING_PERIODS + COUNTED_PERIODS + 3) {
+        for _ in 0..4 * (SETTLING_PERIODS + 2 * COUNTED_PERIODS + 3) {
             let waits = 0.9 * burst.active as f64;
             burst.plan(sample(&[0.9; 8], 100, waits), true);
         }

@@ -733,12 +733,8 @@ impl<'e> Worker<'e> {
             let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
-            let is_alike = |next: &Request| {
-                let next = next.args(input, &self.batch.slices);
-                next.len() <= KEPT_ARGS_MAX && next.get(1) == args.get(1)
-            };
-            self.context.keeps_lock =
-                !runs_scripts && is_contended() && requests.get(at + 1).is_some_and(is_alike);
+            let next = requests.get(at + 1).filter(|_| is_contended() && !runs_scripts);
+            self.context.keeps_lock = next.is_some_and(|next| self.is_for_same_key(input, args, next));
             let progress = if runs_scripts {
                 self.execute_script(driver, connection, input, (request, command), reply)
             } else {
@@ -778,6 +774,12 @@ impl<'e> Worker<'e> {
         self.batch.requests = requests;
         self.note_time(driver, connection, began, used_before);
         end
+    }
+
+    /// Whether a short request has the same first argument as the one before.
+    fn is_for_same_key(&self, input: &[u8], before: Args<'_>, request: &Request) -> bool {
+        let args = request.args(input, &self.batch.slices);
+        args.len() <= KEPT_ARGS_MAX && args.get(1) == before.get(1)
     }
 
     fn protocol_error(&self, connection: &mut Connection, reply: &mut Reply, error: &ProtocolError) {
