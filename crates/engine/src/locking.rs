@@ -11,7 +11,7 @@ use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome, find_keys};
 use mantissa_protocol::Args;
 use mantissa_store::series::are_there_links;
-use mantissa_store::{KeyHash, Keyspace, LockedShards, ShardSet};
+use mantissa_store::{Entry, KeyHash, Keyspace, Kind, LockedShards, ShardSet, ValueRef};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 use smallvec::SmallVec;
@@ -212,9 +212,10 @@ pub fn linked_shards(
         let hash = keyspace.hash(key);
         let shard = locked.shard(keyspace.shard_of(hash));
         let entry = shard.and_then(|shard| shard.databases.get(database)?.get(hash, key));
-        if let Some(entry) = entry {
-            let linked = entry.series_source().into_iter().chain(entry.series_destinations());
-            linked.for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        if let Some(ValueRef::Series(series)) =
+            entry.filter(|entry| entry.kind() == Kind::Series).map(Entry::value)
+        {
+            series.linked().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
         }
         if entry.is_none() && command.info.traits.has(Traits::COMPACTS) {
             for compaction in &engine.active_config().settings.series.compactions {

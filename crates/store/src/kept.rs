@@ -9,8 +9,6 @@
 
 use std::cell::Cell;
 
-use crate::keyspace::Keyspace;
-
 /// Commands of a thread that may keep a lock after it had to wait for one.
 const CONTENDED_COMMANDS: u32 = 1024;
 
@@ -37,16 +35,15 @@ pub fn is_contended() -> bool {
     rest > 0
 }
 
-/// Keeps the lock of a shard.
-pub(crate) fn keep(keyspace: &Keyspace, shard: usize) {
-    KEPT.set((keyspace.number, shard));
+/// Keeps the lock of a shard of the keyspace with this number.
+pub(crate) fn keep(keyspace: u64, shard: usize) {
+    KEPT.set((keyspace, shard));
 }
 
-/// The shard of which this thread keeps the lock.
-#[inline]
-pub(crate) fn shard(keyspace: &Keyspace) -> Option<usize> {
+/// The shard of the keyspace with this number of which this thread keeps the lock.
+pub(crate) fn shard(keyspace: u64) -> Option<usize> {
     let (number, shard) = KEPT.get();
-    (number == keyspace.number).then_some(shard)
+    (number == keyspace).then_some(shard)
 }
 
 /// Keeps nothing from now on.

@@ -53,7 +53,7 @@ unsafe impl Sync for ShardCell {}
 /// All databases, in shards.
 pub struct Keyspace {
     /// Unique in the process.
-    pub(crate) number: u64,
+    number: u64,
     cells: Box<[ShardCell]>,
     hasher: KeyHasher,
     /// `64 - log2(number of shards)`.
@@ -227,7 +227,7 @@ impl Keyspace {
 
     /// Releases the lock that this thread keeps.
     pub fn release_kept(&self) {
-        if let Some(index) = kept::shard(self) {
+        if let Some(index) = kept::shard(self.number) {
             kept::forget();
             // SAFETY: this thread took the lock, and its guard gave it up in `LockedShards::keep`.
             unsafe { self.cells[index].lock.unlock() };
@@ -237,7 +237,7 @@ impl Keyspace {
     /// Whether this thread keeps the lock of this shard, which the caller has taken over then.
     #[cold]
     fn takes_kept(&self, index: usize) -> bool {
-        let is_kept = kept::shard(self) == Some(index);
+        let is_kept = kept::shard(self.number) == Some(index);
         if is_kept {
             kept::forget();
         }
@@ -597,7 +597,7 @@ impl<'k> LockedShards<'k> {
         if let Held::One(index) = self.held
             && !simulation::is_active()
         {
-            kept::keep(self.keyspace, index);
+            kept::keep(self.keyspace.number, index);
             self.held = Held::None;
         }
     }
@@ -693,9 +693,9 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(try_lock).join().expect("no panic"))
         };
         keyspace.lock(ShardSet::one(3)).keep();
-        assert!(kept::shard(&keyspace) == Some(3) && !is_free(3));
+        assert!(kept::shard(keyspace.number) == Some(3) && !is_free(3));
         let again = keyspace.try_lock_one(3).expect("it is kept here");
-        assert!(kept::shard(&keyspace).is_none() && !is_free(3));
+        assert!(kept::shard(keyspace.number).is_none() && !is_free(3));
         drop(again);
         assert!(is_free(3));
         let others: [fn(&Keyspace); 5] = [
@@ -708,10 +708,10 @@ mod tests {
         for lock_other in others {
             keyspace.lock(ShardSet::one(3)).keep();
             lock_other(&keyspace);
-            assert!(kept::shard(&keyspace).is_none() && is_free(3));
+            assert!(kept::shard(keyspace.number).is_none() && is_free(3));
         }
         keyspace.lock(ShardSet::first(2)).keep();
-        assert!(kept::shard(&keyspace).is_none() && is_free(0) && is_free(1));
+        assert!(kept::shard(keyspace.number).is_none() && is_free(0) && is_free(1));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
-use mantissa_store::cold::Cold;
 
 use super::{Counts, Unread};
 use crate::effects::{Effects, Event, EventClass};
@@ -31,8 +30,6 @@ pub struct Collected {
     pub leaves_unread: bool,
     /// Those, to be read before the command runs again.
     unread: RefCell<Vec<Unread>>,
-    /// Records that are to be read for the command alone before it runs again.
-    records: RefCell<Vec<Cold>>,
 }
 
 impl Collected {
@@ -108,22 +105,15 @@ impl Collected {
         self.unread.borrow_mut().push(unread);
     }
 
-    /// A record has to be read for the command alone before it runs again.
-    #[cold]
-    pub(super) fn note_record(&self, record: Cold) {
-        self.has_more.set(true);
-        self.records.borrow_mut().push(record);
-    }
-
     /// Whether there are such values.
     pub(super) fn has_unread(&self) -> bool {
-        self.has_more.get() && !(self.unread.borrow().is_empty() && self.records.borrow().is_empty())
+        self.has_more.get() && !self.unread.borrow().is_empty()
     }
 
     /// Takes them, and forgets lookups: they will be made again.
-    pub(super) fn take_unread(&mut self) -> (Vec<Unread>, Vec<Cold>) {
+    pub(super) fn take_unread(&mut self) -> Vec<Unread> {
         self.forget_lookups();
-        (self.unread.take(), self.records.take())
+        self.unread.take()
     }
 
     /// Takes the counts, if there is nothing else.
@@ -149,7 +139,6 @@ impl Collected {
             missed,
             leaves_unread: _,
             unread: _,
-            records: _,
         } = std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();
