@@ -1,5 +1,6 @@
 """While a dump is loaded, clients are told so."""
 
+import pytest
 from support.resp import Closed
 from support.waiting import persistence
 
@@ -38,3 +39,25 @@ def test_commands_are_refused_while_loading(start_server):
     with server.connect() as connection:
         assert connection.call("DEBUG", "DIGEST") == digest
         assert b"loading:0" in connection.call("INFO", "persistence")
+
+
+def first_reply(server):
+    """What the first client that is accepted gets."""
+    while True:
+        try:
+            with server.connect(timeout=60) as connection:
+                return connection("GET", "key")
+        except (OSError, Closed):
+            assert server.alive, server.log_tail()
+
+
+@pytest.mark.parametrize("appendonly", ["no", "yes"])
+def test_a_small_file_is_loaded_before_anybody_is_answered(start_server, appendonly):
+    server = start_server("subject", options={"appendonly": appendonly})
+    with server.connect() as connection:
+        connection.call("SET", "key", "value")
+        connection.call("SAVE")
+    for _ in range(5):
+        server.kill()
+        server.start(wait=False)
+        assert first_reply(server).text() == "value"

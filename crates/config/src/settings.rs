@@ -364,9 +364,9 @@ settings! {
     /// Microseconds to wait after each loaded key; -n waits one microsecond after every n keys. For tests.
     key_load_delay: i32 = "key-load-delay", ANY_INT, "0", HIDDEN;
     /// Bytes loaded between two looks at clients. Here other threads answer clients meanwhile; it is only the
-    /// size from which DEBUG RELOAD answers them with -LOADING.
+    /// size from which clients get -LOADING, at the start and with DEBUG RELOAD. They wait for smaller files.
     loading_process_events_interval_bytes: u32 = "loading-process-events-interval-bytes",
-        Integer { min: 1024, max: i32::MAX as i64 }, "524288", HIDDEN | INERT;
+        Integer { min: 1024, max: i32::MAX as i64 }, "524288", HIDDEN;
     /// The folder of the dump and of the append-only file's folder, and the server's working directory.
     dir: String = "dir", Directory, "", PROTECTED;
 

@@ -16,6 +16,7 @@ mod handover;
 mod http;
 mod inbox;
 mod limits;
+mod loading;
 mod network;
 mod oom_score;
 mod outgoing;

@@ -23,10 +23,11 @@ use crate::archive::Archiver;
 use crate::balance::Balancer;
 use crate::handover::successor::Successor;
 use crate::inbox::{Inbox, Message};
+use crate::loading::{Loader, Progress};
 use crate::network::{self, Network};
 use crate::service::Service;
 use crate::supervision::Supervision;
-use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
+use crate::worker::{METRICS_CONNECTIONS_MAX, STACK_BYTES, Worker};
 use crate::{crash, daemon, handover, title, tls};
 
 /// File descriptors needed beside those of clients and of metrics.
@@ -151,19 +152,20 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         Some(_) => Vec::new(),
     };
     tell_place(&engine.active_config().config, &network);
-    let (threads, clocks) = start_workers(&engine, &network, listeners)?;
+    let mut workers = start_workers(&engine, &network, listeners)?;
     notice!("Server initialized");
     supervision.repeat(&engine).map_err(|error| format!("Could not start a thread: {error}"))?;
     if let Some(successor) = &mut successor {
+        workers.go();
         aof::start_without_files(&engine)?;
         engine.persistence.loading.store(false, Ordering::Release);
         successor.take_over(&engine, &network)?;
         pid_file = daemon::write_pid_file(&mut engine.active_config().config.clone());
         successor.serve(&engine, &network);
-    } else if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
+    } else if let Some(code) = load(&engine, &mut workers, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
-    let (balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
+    let (balancer, balanced) = (Balancer::new(workers.clocks), Arc::clone(&network));
     let archiver = Arc::new(Archiver::default());
     let archives = Arc::clone(&archiver);
     background::start(&engine, move |engine: &Engine| archives.tick(engine))
@@ -177,7 +179,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         engine.spawn("late-clients", late).map_err(|error| format!("Could not start a thread: {error}"))?;
     }
     let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
-    let is_saved = end(&engine, &network, &supervision, threads, pid_file);
+    let is_saved = end(&engine, &network, &supervision, workers.threads, pid_file);
     archiver.finish();
     Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
 }
@@ -223,40 +225,23 @@ fn end(
     is_saved
 }
 
-/// Loads what there is, while workers tell clients that it is being loaded. The exit code if the server is to
-/// end before that is done: nothing is to be saved then.
-fn load(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> Result<Option<u8>, String> {
-    const LOOK_EVERY: Duration = Duration::from_millis(5);
-    let (sender, loaded) = mpsc::channel();
-    let shared = engine.share();
-    let body = move || {
-        let _nobody_waits_where_the_server_ends = sender.send(aof::start(&shared));
-    };
-    let thread = std::thread::Builder::new().name("loader".to_owned()).stack_size(STACK_BYTES).spawn(body);
-    drop(thread.map_err(|error| format!("Could not start a thread: {error}"))?);
-    loop {
-        match loaded.recv_timeout(LOOK_EVERY) {
-            Ok(outcome) => {
-                outcome?;
-                engine.persistence.loading.store(false, Ordering::Release);
-                return Ok(None);
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err("Loading failed".to_owned()),
-        }
-        if let Ok(code) = stop.try_recv() {
-            return Ok(Some(code));
-        }
-        crash::look_for_alarm(engine);
-        match signals.wait(Some(Duration::ZERO)) {
-            Ok(Some(Signal::Hangup)) => log::set_file(&engine.active_config().config.logfile),
-            Ok(Some(signal)) => {
-                notice!("Received {} while loading: exiting now", signal_name(signal));
-                return Ok(Some(0));
-            }
-            Ok(None) => {}
-            Err(error) => return Err(format!("Waiting for signals failed: {error}")),
-        }
+/// Loads what there is. Clients of a small file wait, others are told. The exit code if the server is to end
+/// before that is done: nothing is to be saved then.
+fn load(
+    engine: &Engine,
+    workers: &mut Workers,
+    signals: &mut Signals,
+    stop: &mpsc::Receiver<u8>,
+) -> Result<Option<u8>, String> {
+    let loader = Loader::start(engine)?;
+    let mut progress = loader.begin(engine, signals, stop)?;
+    workers.go();
+    if let Progress::GoesOn = progress {
+        progress = loader.finish(engine, signals, stop)?;
+    }
+    match progress {
+        Progress::Ends(code) => Ok(Some(code)),
+        Progress::Loaded | Progress::GoesOn => Ok(None),
     }
 }
 
@@ -419,12 +404,28 @@ fn listen_at(
     }
 }
 
-/// Starts the workers. The first one accepts connections for all.
+/// The threads of the workers.
+struct Workers {
+    threads: Vec<std::thread::JoinHandle<()>>,
+    clocks: Vec<ThreadClock>,
+    go_senders: Vec<mpsc::Sender<()>>,
+}
+
+impl Workers {
+    /// Has them accept and serve connections.
+    fn go(&mut self) {
+        for go in self.go_senders.drain(..) {
+            let _worker_lives = go.send(());
+        }
+    }
+}
+
+/// Starts the workers, which serve nobody yet. The first one will accept connections for all.
 fn start_workers(
     engine: &Arc<Engine>,
     network: &Arc<Network>,
     listeners: Vec<(Service, Listener)>,
-) -> Result<(Vec<std::thread::JoinHandle<()>>, Vec<ThreadClock>), String> {
+) -> Result<Workers, String> {
     let kind = match engine.active_config().config.io_driver {
         IoDriver::Auto => None,
         IoDriver::Epoll => Some(DriverKind::Epoll),
@@ -485,14 +486,8 @@ fn start_workers(
         let _set_once = network.driver_name.set(kind);
     }
     network.set_inboxes(wakers.into_iter().flatten().map(Inbox::new).collect());
-    for go in go_senders {
-        let _worker_lives = go.send(());
-    }
-    Ok((threads, clocks.into_iter().flatten().collect()))
+    Ok(Workers { threads, clocks: clocks.into_iter().flatten().collect(), go_senders })
 }
-
-/// A worker's stack: what scripts nest is read and written by recursion.
-const STACK_BYTES: usize = 16 << 20;
 
 /// Waits for SHUTDOWN or a signal, and returns the exit code.
 fn wait_for_end(
@@ -515,7 +510,7 @@ fn wait_for_end(
                     // SHUTDOWN has ended everything already.
                     return code;
                 }
-                notice!("Received {}, scheduling shutdown...", signal_name(signal));
+                notice!("Received {}, scheduling shutdown...", signal.name());
                 supervision.stopping();
                 engine.scripting.kill_slow();
                 let config = &engine.active_config().config;
@@ -543,13 +538,5 @@ fn wait_for_end(
                 return 1;
             }
         }
-    }
-}
-
-fn signal_name(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Terminate => "SIGTERM",
-        Signal::Interrupt => "SIGINT",
-        Signal::Hangup => "SIGHUP",
     }
 }

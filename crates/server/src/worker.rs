@@ -65,6 +65,9 @@ use web::WebConnections;
 use websocket::{collect, framed, hold_websocket};
 use weights::Weights;
 
+/// A worker's stack: what scripts nest is read and written by recursion.
+pub const STACK_BYTES: usize = 16 << 20;
+
 /// Maximum run time before `sched_yield`, which is called between two iterations of the event loop. The
 /// kernel itself preempts only some hundred times a second.
 const RUN_MAX: Duration = Duration::from_micros(100);

@@ -22,6 +22,17 @@ pub enum Signal {
     Hangup,
 }
 
+impl Signal {
+    /// Its name in C.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Terminate => "SIGTERM",
+            Signal::Interrupt => "SIGINT",
+            Signal::Hangup => "SIGHUP",
+        }
+    }
+}
+
 const HANDLED: [(i32, Signal); 3] =
     [(SIGTERM, Signal::Terminate), (SIGINT, Signal::Interrupt), (SIGHUP, Signal::Hangup)];
 
