@@ -1,8 +1,8 @@
 //! Loading the data at the start, in a thread of its own, while the main thread looks at signals.
 //!
 //! Clients of a server that loads a small file wait for their first reply until it is loaded, as redis-server
-//! answers nobody before it has read `loading-process-events-interval-bytes`. While a larger one is loaded the
-//! workers serve and answer -LOADING.
+//! answers nobody before it has read `loading-process-events-interval-bytes`. While a larger one is loaded,
+//! the workers serve and answer -LOADING.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
