@@ -374,7 +374,7 @@ FAILING = {
 
 @pytest.mark.parametrize("script", FAILING.values(), ids=FAILING.keys())
 def test_a_hostile_script_fails(server, script):
-    with server.connect(timeout=PATIENCE_S) as connection:
+    with server.connect(timeout=3 * PATIENCE_S) as connection:
         connection.call("CONFIG", "SET", "busy-reply-threshold", 0)
         reply = connection("EVAL", f"return {{pcall(function() {script} end)}}", 0)
         failed = reply.is_error or reply.value[0].is_null or "RECURSION" in script
