@@ -87,3 +87,17 @@ def test_a_pipeline_waits_for_no_lock_that_it_keeps(server):
     for number in range(3):
         crowd.start(contend, generator("contenders", number))
     crowd.join()
+
+
+def test_a_request_that_is_refused_keeps_no_lock_for_ever(server):
+    crowd = Crowd(server)
+
+    def refused_between(connection, random, stop):
+        requests = [("INCR", "hot"), ("INCR", "hot", "wrong"), ("INCR", "warm"), ("INCR", "warm")]
+        for _ in range(ROUNDS):
+            connection.pipeline(requests * (DEPTH // len(requests)))
+
+    crowd.join([crowd.start(refused_between, generator("refused", number)) for number in range(CLIENTS)])
+    with server.connect() as connection:
+        count = CLIENTS * ROUNDS * DEPTH // 4
+        assert connection.call("MGET", "hot", "warm") == [b"%d" % count, b"%d" % (2 * count)]

@@ -41,12 +41,13 @@ pub fn execute(
     reply: &mut Reply,
 ) -> Progress {
     let mut start = reply.len();
+    let has_kept_lock = std::mem::take(&mut context.has_kept_lock);
     let silent = session.reply_mode.is_silent();
     let mut suppressed = silent.then(|| Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX));
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
-            if std::mem::take(&mut context.has_kept_lock) && !may_use_kept_lock(command) {
+            if has_kept_lock && !may_use_kept_lock(command) {
                 context.engine.keyspace.release_kept();
             }
             evict(context, session, reply);
@@ -192,6 +193,7 @@ fn reject(
     reply: &mut Reply,
 ) {
     session.forget_fetches();
+    context.engine.keyspace.release_kept();
     if command.is_some_and(|command| command.info.traits.has(Traits::RUNS_QUEUE)) {
         transaction::end(context, session);
         let reason = error.text().trim_start_matches("ERR ").to_owned();

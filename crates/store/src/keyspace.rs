@@ -597,6 +597,8 @@ impl<'k> LockedShards<'k> {
         if let Held::One(index) = self.held
             && !simulation::is_active()
         {
+            // One that a command kept for the next, which was refused, would be lost.
+            self.keyspace.release_kept();
             kept::keep(self.keyspace.number, index);
             self.held = Held::None;
         }
@@ -710,6 +712,10 @@ mod tests {
             lock_other(&keyspace);
             assert!(kept::shard(keyspace.number).is_none() && is_free(3));
         }
+        keyspace.lock(ShardSet::one(3)).keep();
+        keyspace.lock(ShardSet::one(4)).keep();
+        assert!(kept::shard(keyspace.number) == Some(4) && is_free(3) && !is_free(4));
+        keyspace.release_kept();
         keyspace.lock(ShardSet::first(2)).keep();
         assert!(kept::shard(keyspace.number).is_none() && is_free(0) && is_free(1));
     }
