@@ -24,6 +24,7 @@ import time
 from support.servers import die_with_parent, free_port, oracle_path, subject_path
 
 PORTS = ["6379", "6380", "6381", "6382", "7000", "7001"]
+READY_SECONDS_MAX = 2
 COMMAND_SECONDS_MAX = 120
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 # Gives the tools the port that the page does not name, and shows replies as at a terminal.
@@ -147,9 +148,16 @@ class Shell:
         deadline = time.monotonic() + COMMAND_SECONDS_MAX
         while process.poll() is None and time.monotonic() < deadline:
             if answers(port):
-                return 0, self.log(log)
+                return 0, self.log_when_ready(log)
             time.sleep(0.01)
         return process.wait(), self.log(log)
+
+    def log_when_ready(self, log):
+        """What a program has printed. A server's port answers a moment before it says that it is ready."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while "Ready to accept" not in self.log(log) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self.log(log)
 
     def log(self, log):
         log.seek(0)

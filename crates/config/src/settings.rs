@@ -163,8 +163,8 @@ settings! {
     /// How the server talks to the kernel. `io_uring` needs the fewest system calls, `epoll` works
     /// everywhere, `auto` takes io_uring where the kernel allows it. Mantissa's own directive.
     io_driver: IoDriver = "io-driver", Choice(IoDriver::NAMES), "auto", IMMUTABLE;
-    /// Parts of the keyspace that are locked separately, rounded up to a power of two; 0 takes 64 for each
-    /// worker thread, from 64 to 1024. Mantissa's own directive.
+    /// Parts of the keyspace that are locked separately, rounded up to a power of two; 0 takes eight
+    /// times the square of the number of worker threads, from 64 to 1024. Mantissa's own directive.
     shards: usize = "shards", Integer { min: 0, max: 65536 }, "0", IMMUTABLE;
 
     section "Network",
