@@ -41,15 +41,12 @@ pub fn execute(
     reply: &mut Reply,
 ) -> Progress {
     let mut start = reply.len();
-    let has_kept_lock = std::mem::take(&mut context.has_kept_lock);
     let silent = session.reply_mode.is_silent();
     let mut suppressed = silent.then(|| Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX));
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
-            if has_kept_lock && !may_use_kept_lock(command) {
-                context.engine.keyspace.release_kept();
-            }
+            release_kept_lock(context, command);
             evict(context, session, reply);
             start = reply.len();
             let admitted = admission::of_request(context, session, command, args);
@@ -105,11 +102,17 @@ pub fn execute(
     Progress::Done
 }
 
-/// Whether a command may begin while its thread keeps the lock of a shard: one that is short and locks just
-/// the shard of its key.
-fn may_use_kept_lock(command: &Command) -> bool {
+/// Releases the lock that the request before may have kept, unless the command is short and locks just the
+/// shard of its key.
+#[inline]
+fn release_kept_lock(context: &mut Context, command: &Command) {
+    if !std::mem::take(&mut context.has_kept_lock) {
+        return;
+    }
     let is_data = matches!(command.handler, Some(Handler::Data(_)));
-    is_data && has_one_key(command) && command.info.flags.has(Flags::FAST)
+    if !(is_data && has_one_key(command) && command.info.flags.has(Flags::FAST)) {
+        context.engine.keyspace.release_kept();
+    }
 }
 
 /// Whether CLIENT PAUSE or a slow disk holds a request back.
