@@ -3,7 +3,6 @@
 //! So the cache misses of a pipeline overlap. A batch knows neither sockets nor commands.
 
 use mantissa_protocol::{Args, OwnedArgs, Parsed, RequestLimits, RequestParser, Slice};
-pub use mantissa_store::PREFETCHED_KEYS_MIN;
 use mantissa_store::{Ahead, KeyHash, Keyspace};
 use smallvec::SmallVec;
 

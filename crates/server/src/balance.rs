@@ -49,10 +49,10 @@ const COMPARED_PERIODS: u32 = 5;
 /// It is tried with fewer workers when those that take part wait for each other for this part of their time
 /// on average.
 const CONTENDED_AT: f64 = 0.2;
+/// The part of a period in that average: one long transaction makes no contention.
+const WAITS_WEIGHT: f64 = 0.2;
 /// Fewer workers are enough if they get this part done of what there was before.
 const LOSS_MAX: f64 = 0.95;
-/// The part of a period in moving averages: one long transaction makes no contention.
-const WEIGHT: f64 = 0.2;
 /// Periods in which connections move after the number of workers has changed: nothing is decided then.
 const SETTLING_PERIODS: u32 = 2;
 /// Periods over which commands are counted before and after workers are added.
@@ -199,7 +199,7 @@ impl Balance {
         self.fenced_periods = self.fenced_periods.saturating_sub(sample.periods);
         self.since_fenced = self.since_fenced.saturating_add(sample.periods);
         self.tolerant_periods = self.tolerant_periods.saturating_sub(sample.periods);
-        self.waits += (waits - self.waits) * WEIGHT;
+        self.waits += (waits - self.waits) * WAITS_WEIGHT;
         if let Some(trial) = &mut self.trial {
             trial.periods += 1;
             if trial.periods > SETTLING_PERIODS {

@@ -31,9 +31,9 @@ use mantissa_commands::spec::Traits;
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{Args, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, put_quoted};
-use mantissa_store::{KeyHash, is_contended};
+use mantissa_store::{KeyHash, PREFETCHED_KEYS_MIN, is_contended};
 
-use mantissa_engine::batch::{Batch, PREFETCHED_KEYS_MIN, Request};
+use mantissa_engine::batch::{Batch, Request};
 use mantissa_engine::blocking::{self, Deadlines};
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};

@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, InStream, Traits};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
-use mantissa_store::{LockedShards, Shard, ShardSet};
+use mantissa_store::{LockedShards, PREFETCHED_KEYS_MIN, Shard, ShardSet};
 use mantissa_sys::clock;
 
-use crate::batch::{Batch, PREFETCHED_KEYS_MIN, Request};
+use crate::batch::{Batch, Request};
 use crate::call::{self, Call};
 use crate::commit::commit;
 use crate::context::{Context, Outbox};
