@@ -514,6 +514,15 @@ impl Hash {
         }
     }
 
+    /// When all fields have expired, a Unix time in ms; `None` if some never do.
+    pub fn all_expired_from(&self) -> Option<i64> {
+        match self.body() {
+            Body::Packed(_) => None,
+            Body::WithExpiry(fields) => fields.all_expired_from(),
+            Body::Table(fields) => fields.all_expired_from(),
+        }
+    }
+
     /// The number of unexpired fields.
     pub fn unexpired_len(&self, now_ms: i64) -> usize {
         self.len() - self.expired_len(now_ms)

@@ -213,6 +213,12 @@ impl Fields {
             && has_passed(self.order().last())
     }
 
+    /// When all fields have expired; `None` if some never do.
+    pub(super) fn all_expired_from(&self) -> Option<i64> {
+        let all_expire = self.with_expiry_len > 0 && self.with_expiry_len == self.table.len();
+        self.order().last().filter(|_| all_expire).map(|&(time, _)| time)
+    }
+
     /// Removes the field with the earliest expiry, if it has expired.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
         let time = self.earliest_expiry().filter(|&time| time <= now_ms)?;

@@ -102,6 +102,11 @@ impl WithExpiry {
             && self.expired_len(now_ms) == self.block.len()
     }
 
+    /// When all fields have expired; `None` if some never do.
+    pub(super) fn all_expired_from(&self) -> Option<i64> {
+        self.items().try_fold(None, |_, item| item.expiry().map(Some)).flatten()
+    }
+
     /// Removes and returns the field with the earliest expiry, if it has expired.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
         let item = self.items().next()?;
