@@ -15,7 +15,7 @@ mod strings;
 mod sweep;
 mod unread;
 
-pub use unread::Unread;
+pub use unread::{Lent, Unread};
 
 use std::cell::Cell;
 
@@ -93,6 +93,8 @@ pub struct Access<'a> {
     hint: (*const [u8], KeyHash),
     /// What has been read of a string on disk for the command.
     part: Option<&'a Part>,
+    /// Values that were read for this request.
+    lent: Option<&'a Lent>,
     /// The only key that is there, if no shard is locked.
     image: Option<&'a Entry>,
     wants_image: Cell<bool>,
@@ -152,6 +154,7 @@ impl<'a> Access<'a> {
             random_state,
             hint: NO_HINT,
             part: None,
+            lent: None,
             image: None,
             wants_image: Cell::new(false),
         }

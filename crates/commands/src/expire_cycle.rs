@@ -6,12 +6,13 @@
 //! found is removed as any expired key is, so that it is logged and published.
 //!
 //! Hashes with fields that have an expiry are listed by the earliest of these
-//! ([`mantissa_store::Database::hash_with_expired_fields`]), so that only those with expired fields are
-//! visited.
+//! ([`mantissa_store::Database::hashes_with_expired_fields`]), so that only those with expired fields are
+//! visited. One that is on disk is removed as it is if all of its fields have expired; else its value is to
+//! be read first, which is left to the caller.
 
-use mantissa_store::KeyHash;
+use mantissa_store::{Entry, KeyHash};
 
-use crate::access::Access;
+use crate::access::{Access, Unread};
 use crate::hash::remove_expired_fields;
 
 /// What a part of the walk did.
@@ -28,8 +29,14 @@ pub struct ExpireProgress {
 }
 
 /// Looks at about `entries_max` entries of a shard, over all databases, and removes those that have expired.
-/// The shard must be locked by `access`, whose effects are to be committed afterwards.
-pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -> ExpireProgress {
+/// The shard must be locked by `access`, whose effects are to be committed afterwards. Values on disk that
+/// have to be read before their fields can be removed are added to `unread`.
+pub fn expire_cycle(
+    access: &mut Access<'_>,
+    shard: usize,
+    entries_max: usize,
+    unread: &mut Vec<Unread>,
+) -> ExpireProgress {
     let selected = access.database();
     let mut progress = ExpireProgress::default();
     let count = access.database_count();
@@ -41,7 +48,7 @@ pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -
             break;
         }
         walk(access, shard, database, left, &mut progress);
-        remove_fields(access, shard, database, left, &mut progress);
+        remove_fields(access, (shard, database), left, unread, &mut progress);
     }
     access.select(selected);
     progress
@@ -93,27 +100,49 @@ fn walk(
     }
 }
 
-/// Removes up to `fields_max` expired fields of the hashes in a database.
+/// Removes up to `fields_max` expired fields of the hashes in a database, or some more if these are all of a
+/// hash on disk.
 fn remove_fields(
     access: &mut Access<'_>,
-    shard: usize,
-    database: usize,
+    (shard, number): (usize, usize),
     fields_max: usize,
+    unread: &mut Vec<Unread>,
     progress: &mut ExpireProgress,
 ) {
-    let now_ms = access.now_ms();
+    let (now_ms, keyspace) = (access.now_ms(), access.keyspace());
+    access.select(number);
+    let mut due: Vec<(Box<[u8]>, usize)> = Vec::new();
+    access.visit_shard(shard, |shard| {
+        let database = &shard.databases[number];
+        for key in database.hashes_with_expired_fields(now_ms).take(fields_max) {
+            let hash = keyspace.hash(key);
+            let on_disk = database.get(hash, key).filter(|entry| entry.is_cold());
+            let all = on_disk.map_or(0, |entry| entry.expired_fields(now_ms));
+            match on_disk.filter(|_| all == 0).and_then(Entry::cold_only) {
+                Some(cold) => unread.push(((number, hash), cold)),
+                None => due.push((key.into(), all)),
+            }
+        }
+    });
     let mut left = fields_max;
-    access.select(database);
-    while left > 0 {
-        let due = access.visit_shard(shard, |shard| {
-            shard.databases[database].hash_with_expired_fields(now_ms).map(Box::from)
-        });
-        let Some(key): Option<Box<[u8]>> = due else { return };
-        let removed = remove_expired_fields(access, &key, left);
+    for (key, all_on_disk) in due {
+        let removed = match all_on_disk {
+            0 => remove_expired_fields(access, &key, left),
+            all => {
+                if access.remove_if_expired(&key) {
+                    all
+                } else {
+                    0
+                }
+            }
+        };
         progress.visited += removed.max(1);
         progress.with_expiry += removed.max(1);
         progress.removed += removed;
-        left -= removed.max(1);
+        left = left.saturating_sub(removed.max(1));
+        if left == 0 {
+            return;
+        }
     }
 }
 
@@ -136,7 +165,7 @@ mod tests {
             let (progress, effects) = bench.with_shard(shard, |access| {
                 let mut total = ExpireProgress::default();
                 while total.finished == 0 {
-                    let part = expire_cycle(access, shard, 4);
+                    let part = expire_cycle(access, shard, 4, &mut Vec::new());
                     total.removed += part.removed;
                     total.finished += part.finished;
                     if part.visited == 0 {

@@ -51,7 +51,7 @@ mod unpack;
 mod vector_set;
 
 pub use access::{
-    Access, Collected, Counts, Mode, NewExpiry, Unread, check_key, decayed_frequency, frequency_clock,
+    Access, Collected, Counts, Lent, Mode, NewExpiry, Unread, check_key, decayed_frequency, frequency_clock,
     idle_seconds, restored_clock,
 };
 pub use effects::{

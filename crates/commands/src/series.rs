@@ -18,7 +18,7 @@ mod read;
 mod table;
 mod text;
 
-pub(crate) use compaction::{renamed, unlink};
+pub(crate) use compaction::{bring_linked, renamed, unlink};
 pub(crate) use table::COMMANDS;
 
 use mantissa_protocol::{Args, Reply};
@@ -86,7 +86,10 @@ fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.get(2).is_some_and(|word| !parse::is(word, "LATEST")) {
         return Err(Error::fixed("ERR TSDB: wrong 3rd argument"));
     }
-    let open = args.get(2).and_then(|_| compaction::open_bucket(access, key, series));
+    let open = match args.get(2) {
+        Some(_) => compaction::open_bucket(access, key, series)?,
+        None => None,
+    };
     match open.or(series.last()) {
         Some(sample) => write_sample(reply, sample),
         None => reply.array(0),
@@ -100,6 +103,7 @@ fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let key = args.at(1);
     let (from, to) = range::bounds(args, 2)?;
+    compaction::bring_destinations(access, key)?;
     compaction::forget_lost(access, key);
     let series = series_mut(access, key)?;
     if !series.may_compact_removed(from) {

@@ -76,7 +76,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
         _ => invoke(context, session, call, None, reply),
     };
     drop(sweep);
-    if session.rerun.is_noted && !session.rerun.unread.is_empty() {
+    if session.rerun.is_noted && session.rerun.has_unread() {
         context.image = None;
         return;
     }
@@ -232,7 +232,7 @@ fn run_data(
     let locked = lock_for(engine, session.database, (command, args), hint.map(|(_, hash)| hash))?;
     let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
-    let part = session.part.take();
+    let (part, lent) = (session.part.take(), std::mem::take(&mut session.rerun.lent));
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
@@ -245,6 +245,7 @@ fn run_data(
         access.hint(key, hash);
     }
     access.lend_part(part.as_ref().and_then(|part| part.part()));
+    access.lend_values(&lent);
     let mut outcome = fetch::bring(engine, &access, command, args);
     if outcome.is_ok() {
         outcome = handler(&mut access, args, reply);
@@ -275,6 +276,7 @@ fn run_data(
         context.has_kept_lock = true;
     }
     drop(access);
+    session.rerun.lent = lent;
     lazy_free::free(engine, to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);

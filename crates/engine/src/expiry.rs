@@ -104,9 +104,16 @@ pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
     }
 }
 
-/// Looks at a small part of a shard. Nothing if it is in use.
+/// Looks at a small part of a shard. Nothing if it is in use. A hash on disk of which some fields have
+/// expired is read first: a later round removes them.
 fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
     let entries = (ROUND_ENTRIES / context.engine.keyspace.shard_count()).clamp(1, STEP_ENTRIES);
-    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, entries);
-    try_with_shard(context, shard, 0, look)
+    let mut unread = Vec::new();
+    let look =
+        |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, entries, &mut unread);
+    let progress = try_with_shard(context, shard, 0, look);
+    if !unread.is_empty() {
+        context.engine.tier.reads.add_unasked(unread);
+    }
+    progress
 }

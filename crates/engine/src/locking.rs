@@ -212,10 +212,9 @@ pub fn linked_shards(
         let hash = keyspace.hash(key);
         let shard = locked.shard(keyspace.shard_of(hash));
         let entry = shard.and_then(|shard| shard.databases.get(database)?.get(hash, key));
-        if let Some(ValueRef::Series(series)) =
-            entry.filter(|entry| entry.kind() == Kind::Series).map(Entry::value)
-        {
-            series.linked().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        if let Some(entry) = entry {
+            let linked = entry.series_source().into_iter().chain(entry.series_destinations());
+            linked.for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
         }
         if entry.is_none() && command.info.traits.has(Traits::COMPACTS) {
             for compaction in &engine.active_config().settings.series.compactions {

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mantissa_commands::Unread;
+use mantissa_commands::{Lent, Unread};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
-use mantissa_store::cold::Part;
+use mantissa_store::cold::{Cold, Part};
 use parking_lot::Mutex;
 
 use crate::acl::User;
 use crate::client::ConnId;
 use crate::invocation::Command;
 use crate::state::replication::Replica;
-use crate::state::tier::{PartRead, Waiting};
+use crate::state::tier::{Batch, PartRead, Waiting};
 use crate::state::tracking::Tracker;
 
 pub use crate::client::{Identity, SharedSession, flag};
@@ -172,6 +172,12 @@ pub struct Rerun {
     pub is_noted: bool,
     /// Whether it has, and what is to be read.
     pub unread: Vec<Unread>,
+    /// Records that are to be read for the request alone.
+    pub records: Vec<Cold>,
+    /// Those that are being read. The token is dropped with the request.
+    pub batch: Option<(Arc<Batch>, Arc<()>)>,
+    /// The values of those that have been read.
+    pub lent: Lent,
     /// How often it has.
     pub count: u32,
     /// Calls that it has made as a script: they have been counted and shown.
@@ -181,6 +187,11 @@ pub struct Rerun {
 impl Rerun {
     /// How often a request begins anew.
     pub const COUNT_MAX: u32 = 64;
+
+    /// Whether values are to be read before the request runs.
+    pub fn has_unread(&self) -> bool {
+        !(self.unread.is_empty() && self.records.is_empty())
+    }
 
     /// Whether the request may end to begin anew.
     pub fn is_possible(&self) -> bool {

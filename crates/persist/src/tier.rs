@@ -5,7 +5,7 @@
 //! segment  records, each beginning at a multiple of 8 bytes
 //! record   blocks | zeros up to the next record
 //! block    checksum (8 bytes LE) | part of the value
-//! value    of a string its bytes, of a collection its form and value as in an RDB file
+//! value    of a string its bytes, of a collection its form and value as in an RDB file, or as in [`exact`]
 //! ```
 //!
 //! A record is one block, but for that of a string of 16 KiB or more, whose blocks have 4096 bytes each: so
@@ -22,6 +22,7 @@
 //! back, which the same thread does after all writes before it. Segments that are mostly unused are emptied
 //! by [`TierFile::copy_record`], which the engine calls for what is left in them.
 
+mod exact;
 #[cfg(test)]
 mod tests;
 
@@ -543,6 +544,10 @@ impl RecordFile for TierFile {
             return Ok(Value::String(bytes));
         }
         let mut source = Source::from_bytes(bytes);
+        if exact::is_for(place.kind()) {
+            let read = exact::read(&mut source, place.kind()).ok().flatten();
+            return read.ok_or_else(|| self.unreadable(&"it is damaged"));
+        }
         let form = source.byte().map_err(|_| self.unreadable(&"it is damaged"))?;
         let form = Dialect::Redis.form(form);
         match read_value(&mut source, form, limits_of(place)) {
@@ -572,7 +577,10 @@ fn bytes_of<'a>(
     match entry.as_string() {
         Some(text) => text.text(digits),
         None => {
-            encoder.typed_value(entry.value(), value);
+            match exact::is_for(entry.kind()) {
+                true => exact::put(entry.value(), encoder, value),
+                false => encoder.typed_value(entry.value(), value),
+            }
             value
         }
     }

@@ -1,7 +1,8 @@
 //! Values that lie on disk: what an entry keeps of one, and where it is.
 //!
 //! ```text
-//! byte 0   link: the segment, or what is in memory of the value (bit 0 set)     8 bytes
+//! byte 0   link: the segment; with bit 1 set, the segment and some facts of the value;
+//!          with bit 0 set, such a link and the value                            8 bytes
 //! byte 8   place, from bit 0 on: offset in the segment / 8 (24 bits), length (24),
 //!          kind (5), encoding (4), written in place (1)                         8 bytes
 //! ```
@@ -18,7 +19,11 @@
 //! Of a long string a part can be read: its record has blocks with a checksum each ([`Place::block_bytes`]).
 //! What was read is a [`Part`], which belongs to whoever asked for it and not to the entry.
 //!
+//! Of some values more is kept in memory than their place: see [`Kept`].
+//!
 //! Cost: 16 bytes where a collection has a handle of 8.
+
+mod kept;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -31,6 +36,7 @@ use mantissa_memory::allocator;
 use crate::types::Collection;
 use crate::value::{Kind, Value, ValueRef};
 use crate::with_value;
+pub use kept::{FieldTimes, Kept, SeriesFacts};
 
 /// The unit of offsets, in bytes.
 pub const ALIGNMENT: usize = 8;
@@ -57,6 +63,8 @@ const WRITTEN_SHIFT: u32 = ENCODING_SHIFT + ENCODING_BITS;
 
 /// The bit of a link that says that the value is in memory too.
 const IN_MEMORY: usize = 1;
+/// The bit of a link that says that more of the value is kept than its place.
+const WITH_FACTS: usize = 2;
 
 /// The encodings that OBJECT ENCODING can tell of a collection on disk, by their number in a place.
 const ENCODINGS: [&str; 8] =
@@ -325,9 +333,16 @@ impl Part {
 
 /// A value that is on disk and in memory.
 struct Both {
+    /// The link without the value, which belongs to this.
+    link: *mut u8,
+    value: Value,
+}
+
+/// A segment with what is kept of a value there.
+struct Noted {
     /// Of an `Arc`, which belongs to this.
     segment: *const Segment,
-    value: Value,
+    kept: Kept,
 }
 
 /// What an entry has in the place of its value, drawn in the [module](self).
@@ -338,21 +353,30 @@ pub(crate) struct ColdSlot {
 }
 
 const _: () = assert!(size_of::<ColdSlot>() == 16 && align_of::<ColdSlot>() == 8);
-const _: () = assert!(align_of::<Segment>() > IN_MEMORY && align_of::<Both>() > IN_MEMORY);
+const LINK_BITS: usize = IN_MEMORY | WITH_FACTS;
+const _: () = assert!(align_of::<Segment>() > LINK_BITS && align_of::<Both>() > LINK_BITS);
+const _: () = assert!(align_of::<Noted>() > LINK_BITS);
 
-// SAFETY: a slot owns the segment's count and the value, which are Send and Sync; the link changes once under
-// shared access, from a segment to what includes it, by compare and exchange.
+// SAFETY: a slot owns the segment's count, the value and what is kept of it, which are Send and Sync; the
+// link changes once under shared access, to one that includes it, by compare and exchange.
 unsafe impl Send for ColdSlot {}
 // SAFETY: as above.
 unsafe impl Sync for ColdSlot {}
 
 impl ColdSlot {
-    /// A slot that names a record.
-    pub fn new(cold: Cold) -> ColdSlot {
+    /// A slot that names a record, with what is to be kept of its value.
+    pub fn new(cold: Cold, kept: Option<Kept>) -> ColdSlot {
         let cold = ManuallyDrop::new(cold);
         // SAFETY: `cold` is not used any more: its count goes over to the slot.
-        let segment = unsafe { std::ptr::read(&raw const cold.segment) };
-        ColdSlot { link: AtomicPtr::new(Arc::into_raw(segment).cast_mut().cast()), place: cold.place }
+        let segment = Arc::into_raw(unsafe { std::ptr::read(&raw const cold.segment) });
+        let link = match kept {
+            None => segment.cast_mut().cast(),
+            Some(kept) => {
+                let noted = Box::into_raw(Box::new(Noted { segment, kept }));
+                noted.cast::<u8>().map_addr(|addr| addr | WITH_FACTS)
+            }
+        };
+        ColdSlot { link: AtomicPtr::new(link), place: cold.place }
     }
 
     /// The place of the record.
@@ -374,14 +398,44 @@ impl ColdSlot {
             .then(|| unsafe { &*link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>() })
     }
 
+    /// The link without the value.
+    fn bare_link(&self) -> *mut u8 {
+        let link = self.link.load(Ordering::Acquire);
+        if link.addr() & IN_MEMORY == 0 {
+            return link;
+        }
+        // SAFETY: as in `both`.
+        unsafe { (*link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>()).link }
+    }
+
+    /// What a link without a value leads to, if that is more than a segment. It stays until the slot is
+    /// dropped.
+    fn noted_place(&self) -> Option<*mut Noted> {
+        let link = self.bare_link();
+        (link.addr() & WITH_FACTS != 0).then(|| link.map_addr(|addr| addr & !WITH_FACTS).cast::<Noted>())
+    }
+
+    fn noted(&self) -> Option<&Noted> {
+        // SAFETY: it is there, and changed under an exclusive borrow only.
+        self.noted_place().map(|noted| unsafe { &*noted })
+    }
+
+    /// What is kept of the value beside its place, to change.
+    pub fn kept_mut(&mut self) -> Option<&mut Kept> {
+        // SAFETY: it is there, and the borrow is exclusive.
+        self.noted_place().map(|noted| unsafe { &mut (*noted).kept })
+    }
+
+    /// What is kept of the value beside its place.
+    pub fn kept(&self) -> Option<&Kept> {
+        Some(&self.noted()?.kept)
+    }
+
     /// Another name of the record.
     pub fn cold(&self) -> Cold {
-        let link = self.link.load(Ordering::Acquire);
-        let segment: *const Segment = if link.addr() & IN_MEMORY == 0 {
-            link.cast()
-        } else {
-            // SAFETY: as in `both`.
-            unsafe { (*link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>()).segment }
+        let segment: *const Segment = match self.noted() {
+            Some(noted) => noted.segment,
+            None => self.bare_link().cast(),
         };
         // SAFETY: the slot holds a count of this Arc, so it lives; another count is taken of it.
         let segment = unsafe {
@@ -412,10 +466,10 @@ impl ColdSlot {
         if link.addr() & IN_MEMORY != 0 {
             return;
         }
-        let both = Box::into_raw(Box::new(Both { segment: link.cast::<Segment>(), value }));
+        let both = Box::into_raw(Box::new(Both { link, value }));
         let tagged = both.cast::<u8>().map_addr(|addr| addr | IN_MEMORY);
         if self.link.compare_exchange(link, tagged, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: nobody else has the box; dropping it leaves the segment's count, a raw pointer, alone.
+            // SAFETY: nobody else has the box; dropping it leaves the link, a raw pointer, alone.
             drop(unsafe { Box::from_raw(both) });
         }
     }
@@ -428,26 +482,36 @@ impl ColdSlot {
         }
         // SAFETY: the bit says what it is; the borrow is exclusive, so nobody looks at it.
         let both = unsafe { Box::from_raw(link.map_addr(|addr| addr & !IN_MEMORY).cast::<Both>()) };
-        *self.link.get_mut() = both.segment.cast_mut().cast();
+        *self.link.get_mut() = both.link;
         Some(both.value)
     }
 
     /// Bytes of what is in memory, size classes included.
     pub fn memory_usage(&self) -> usize {
-        let Some(both) = self.both() else { return 0 };
+        let noted = self
+            .noted()
+            .map_or(0, |noted| allocator::class_size(size_of::<Noted>()) + noted.kept.memory_usage());
+        let Some(both) = self.both() else { return noted };
         let value = match &both.value {
             Value::String(text) => allocator::class_size(text.capacity()),
             value => with_value!(value.borrow(), _ => 0, value => Collection::memory_usage(value)),
         };
-        allocator::class_size(size_of::<Both>()) + value
+        noted + allocator::class_size(size_of::<Both>()) + value
     }
 }
 
 impl Drop for ColdSlot {
     fn drop(&mut self) {
         drop(self.forget());
-        // SAFETY: without a value the link is the segment, whose count the slot owns.
-        let segment = unsafe { Arc::from_raw(self.link.get_mut().cast::<Segment>().cast_const()) };
+        let link = *self.link.get_mut();
+        let segment: *const Segment = if link.addr() & WITH_FACTS == 0 {
+            link.cast()
+        } else {
+            // SAFETY: the bit says what it is, and the slot owns it.
+            unsafe { Box::from_raw(link.map_addr(|addr| addr & !WITH_FACTS).cast::<Noted>()) }.segment
+        };
+        // SAFETY: the slot owns a count of the segment.
+        let segment = unsafe { Arc::from_raw(segment) };
         segment.unname(self.place);
     }
 }
@@ -486,7 +550,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn cold_entry(file: &Arc<Values>, segment: &Arc<Segment>, offset: usize, mut entry: Entry) -> Entry {
+    pub fn cold_entry(file: &Arc<Values>, segment: &Arc<Segment>, offset: usize, mut entry: Entry) -> Entry {
         let facts = entry.cold_facts().expect("it can be on disk");
         file.kept.lock().insert((segment.number(), offset), entry.value().to_value());
         let len = entry.as_string().map_or(100, StringRef::len);

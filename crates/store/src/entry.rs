@@ -222,13 +222,19 @@ impl Entry {
         self.meta() >> SHAPE_SHIFT == HASH
     }
 
-    /// The series, whose labels are indexed, if the value is one.
+    /// The series, whose labels are indexed, if the value is one and not on disk.
     #[inline]
     pub(crate) fn series(&self) -> Option<&crate::Series> {
         if self.meta() >> SHAPE_SHIFT != SERIES {
             return None;
         }
         crate::ValueType::of(self.value())
+    }
+
+    /// Whether the value may be a series, whose labels are indexed.
+    #[inline]
+    pub(crate) fn may_have_labels(&self) -> bool {
+        matches!(self.meta() >> SHAPE_SHIFT, SERIES | COLD)
     }
 
     /// When the key expires, as a Unix time in ms.
@@ -248,7 +254,7 @@ impl Entry {
     #[inline]
     pub fn expired_fields(&self, now_ms: i64) -> usize {
         if !self.is_hash() {
-            return 0;
+            return if self.is_cold() { self.cold_expired_fields(now_ms) } else { 0 };
         }
         match self.value() {
             ValueRef::Hash(hash) if hash.all_expired(now_ms) => hash.len(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::Series;
+use crate::Entry;
 
 type Keys = BTreeSet<Arc<[u8]>>;
 type Map<T> = HashMap<Box<[u8]>, T, foldhash::fast::RandomState>;
@@ -18,32 +18,50 @@ type Map<T> = HashMap<Box<[u8]>, T, foldhash::fast::RandomState>;
 pub struct LabelIndex(Map<Map<Keys>>);
 
 impl LabelIndex {
-    /// Adds a series.
-    pub(crate) fn add(&mut self, key: &[u8], series: &Series) {
-        let key: Arc<[u8]> = key.into();
-        for (name, value) in &series.options().labels {
-            if !self.0.contains_key(&**name) {
-                self.0.insert(name.clone(), Map::default());
+    /// Adds an entry, if it is a series that has labels.
+    #[inline]
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        if entry.may_have_labels() {
+            self.add_series(entry);
+        }
+    }
+
+    fn add_series(&mut self, entry: &Entry) {
+        let mut labels = entry.series_labels().peekable();
+        if labels.peek().is_none() {
+            return;
+        }
+        let key: Arc<[u8]> = entry.key().into();
+        for (name, value) in labels {
+            if !self.0.contains_key(name) {
+                self.0.insert(name.into(), Map::default());
             }
-            let Some(values) = self.0.get_mut(&**name) else { continue };
-            match values.get_mut(&**value) {
+            let Some(values) = self.0.get_mut(name) else { continue };
+            match values.get_mut(value) {
                 Some(keys) => drop(keys.insert(Arc::clone(&key))),
-                None => drop(values.insert(value.clone(), Keys::from([Arc::clone(&key)]))),
+                None => drop(values.insert(value.into(), Keys::from([Arc::clone(&key)]))),
             }
         }
     }
 
-    /// Removes a series, which has the labels with which it was added.
-    pub(crate) fn remove(&mut self, key: &[u8], series: &Series) {
-        for (name, value) in &series.options().labels {
-            let Some(values) = self.0.get_mut(&**name) else { continue };
-            let Some(keys) = values.get_mut(&**value) else { continue };
-            keys.remove(key);
+    /// Removes an entry, which has the labels with which it was added.
+    #[inline]
+    pub(crate) fn remove(&mut self, entry: &Entry) {
+        if entry.may_have_labels() {
+            self.remove_series(entry);
+        }
+    }
+
+    fn remove_series(&mut self, entry: &Entry) {
+        for (name, value) in entry.series_labels() {
+            let Some(values) = self.0.get_mut(name) else { continue };
+            let Some(keys) = values.get_mut(value) else { continue };
+            keys.remove(entry.key());
             if keys.is_empty() {
-                values.remove(&**value);
+                values.remove(value);
             }
             if values.is_empty() {
-                self.0.remove(&**name);
+                self.0.remove(name);
             }
         }
     }
@@ -73,24 +91,28 @@ impl LabelIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::Options;
+    use crate::series::{Options, Series};
+    use crate::value::Value;
 
     #[test]
     fn a_series_is_found_by_all_its_labels_and_by_none_when_it_is_gone() {
-        let series = |labels: &[(&str, &str)]| {
+        let series = |key: &[u8], labels: &[(&str, &str)]| {
             let label = |(name, value): &(&str, &str)| (name.as_bytes().into(), value.as_bytes().into());
-            Series::new(Options { labels: labels.iter().map(label).collect(), ..Options::default() })
+            let labels = labels.iter().map(label).collect();
+            let series = Series::new(Options { labels, ..Options::default() });
+            Entry::new(key, Value::Series(series), None, 0)
         };
-        let (one, other) = (series(&[("a", "1"), ("b", "2")]), series(&[("a", "1"), ("a", "3")]));
+        let (one, other) =
+            (series(b"one", &[("a", "1"), ("b", "2")]), series(b"other", &[("a", "1"), ("a", "3")]));
         let mut index = LabelIndex::default();
-        index.add(b"one", &one);
-        index.add(b"other", &other);
+        index.add(&one);
+        index.add(&other);
         assert_eq!(index.keys(b"a", b"1").collect::<Vec<_>>(), [&b"one"[..], b"other"]);
         assert_eq!(index.keys(b"a", b"3").collect::<Vec<_>>(), [&b"other"[..]]);
         assert_eq!((index.count(b"b", b"2"), index.count(b"b", b"1")), (1, 0));
-        index.remove(b"one", &one);
+        index.remove(&one);
         assert_eq!((index.count(b"b", b"2"), index.count(b"a", b"1")), (0, 1));
-        index.remove(b"other", &other);
+        index.remove(&other);
         assert!(index.is_empty());
     }
 }

@@ -224,6 +224,27 @@ impl Series {
         self.0.chunks.len() + usize::from(!self.0.open.is_empty() || self.0.chunks.is_empty())
     }
 
+    /// A series whose samples are in chunks of these lengths, for what was written with them: those of
+    /// [`Series::pieces`], but for the samples behind the last chunk. The samples' times rise strictly, and
+    /// no length is above 65535. `None` if the lengths do not fit.
+    pub fn from_chunks(options: Options, samples: &[Sample], lengths: &[usize]) -> Option<Series> {
+        let mut series = Series::new(options);
+        let body = series.body();
+        let mut rest = samples;
+        for &length in lengths {
+            let (chunk, later) = rest.split_at_checked(length)?;
+            body.chunks.push(Arc::new(Chunk::new(chunk)?));
+            rest = later;
+        }
+        if !rest.is_empty() {
+            body.open.reserve_exact(rest.len().next_power_of_two().max(OPEN_MIN));
+        }
+        body.open.extend_from_slice(rest);
+        body.total = samples.len() as u64;
+        body.refresh_last();
+        Some(series)
+    }
+
     /// Adds a sample, or merges it with that of its time.
     ///
     /// # Errors
@@ -409,6 +430,11 @@ impl<'a> Piece<'a> {
             Run::Chunk(chunk) => size_of::<Chunk>() + chunk.bytes(),
             Run::Open(samples) => size_of_val(samples),
         }
+    }
+
+    /// Whether its samples are compressed.
+    pub fn is_chunk(&self) -> bool {
+        matches!(self.run, Run::Chunk(_))
     }
 
     /// Whether a sample of it may be NaN.

@@ -58,9 +58,10 @@ impl Expiries {
         if entry.is_hash() {
             self.track(entry);
         }
-        if let Some(series) = entry.series() {
-            self.labels.add(entry.key(), series);
+        if entry.is_cold() {
+            self.list_cold(entry, true);
         }
+        self.labels.add(entry);
     }
 
     /// Uncounts an entry that is removed.
@@ -70,9 +71,10 @@ impl Expiries {
         if entry.is_hash() {
             self.track_as(entry, None);
         }
-        if let Some(series) = entry.series() {
-            self.labels.remove(entry.key(), series);
+        if entry.is_cold() {
+            self.list_cold(entry, false);
         }
+        self.labels.remove(entry);
     }
 
     /// Adds a key with an expiry to the sample.
@@ -94,11 +96,27 @@ impl Expiries {
 
     /// Lists a hash under the earliest expiry of its fields, or removes it from the list if they have none.
     fn track(&mut self, entry: &mut Entry) {
+        if !entry.is_hash() {
+            return;
+        }
         let expiry = match entry.value() {
             ValueRef::Hash(hash) => hash.earliest_expiry(),
             _ => None,
         };
         self.track_as(entry, expiry);
+    }
+
+    /// Lists a hash on disk under the earliest expiry of its fields, or removes it from the list.
+    fn list_cold(&mut self, entry: &mut Entry, is_listed: bool) {
+        let Some(times) = entry.cold_field_times_mut() else { return };
+        let expiry = times.earliest.filter(|_| is_listed);
+        let before = std::mem::replace(&mut times.listed, expiry);
+        if let Some(time) = before {
+            self.hashes.remove(&(time, entry.key().into()));
+        }
+        if let Some(time) = expiry {
+            self.hashes.insert((time, entry.key().into()));
+        }
     }
 
     fn track_as(&mut self, entry: &mut Entry, expiry: Option<i64>) {
@@ -266,10 +284,10 @@ impl Database {
         self.expiries.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
     }
 
-    /// The key of the hash with the earliest expiry of a field, if that has expired.
-    pub fn hash_with_expired_fields(&self, now_ms: i64) -> Option<&[u8]> {
-        let (time, key) = self.expiries.hashes.first()?;
-        (*time <= now_ms).then_some(key)
+    /// The keys of the hashes that may have expired fields, the earliest expiry first.
+    pub fn hashes_with_expired_fields(&self, now_ms: i64) -> impl Iterator<Item = &[u8]> {
+        let due = self.expiries.hashes.iter().take_while(move |(time, _)| *time <= now_ms);
+        due.map(|(_, key)| &**key)
     }
 
     /// To be called when the expiries of a hash's fields have changed.
@@ -288,13 +306,11 @@ impl Database {
     pub fn set_labels(&mut self, hash: KeyHash, key: &[u8], labels: Box<[Label]>) {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return };
         self.observers.note_change(entry);
-        if let Some(series) = entry.series() {
-            self.expiries.labels.remove(key, series);
-        }
+        self.expiries.labels.remove(entry);
         if let Some(ValueMut::Series(series)) = entry.collection_mut() {
             series.options_mut().labels = labels;
-            self.expiries.labels.add(key, series);
         }
+        self.expiries.labels.add(entry);
     }
 
     /// The entry of a key, whether or not it has expired.

@@ -123,6 +123,23 @@ impl TDigest {
         Some(TDigest { body: Arc::new(body) })
     }
 
+    /// One with these nodes, of which the first so many are merged, as [`TDigest::merged`] and
+    /// [`TDigest::unmerged`] tell with their weights, which may have been rounded. `None` if they do not fit
+    /// together.
+    pub fn from_state(
+        shape: TDigestShape,
+        nodes: Vec<Node>,
+        (merged, merged_weight): (usize, i64),
+        unmerged_weight: i64,
+    ) -> Option<Self> {
+        let empty = TDigest::new(shape.compression)?;
+        let are_sound = merged <= nodes.len() && nodes.len() <= empty.capacity();
+        let TDigestShape { compression, min, max, compressions } = shape;
+        let body =
+            Body { compression, min, max, nodes, merged, merged_weight, unmerged_weight, compressions };
+        are_sound.then(|| TDigest { body: Arc::new(body) })
+    }
+
     /// What a dump has beside the nodes.
     pub fn shape(&self) -> TDigestShape {
         let Body { compression, min, max, compressions, .. } = *self.body;

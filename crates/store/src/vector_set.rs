@@ -34,7 +34,7 @@ use mantissa_memory::{CowVec, SharedBytes, slab};
 
 use crate::Collection;
 use graph::{Graph, level_of};
-pub use load::{LoadedElement, VectorSetBuilder, VectorSetError};
+pub use load::{LoadedElement, VectorSetBuilder, VectorSetError, VectorSetState};
 use names::Names;
 use search::{Extent, Near, Scratch, with_scratch};
 pub use space::{Projection, Quantization};
@@ -310,6 +310,11 @@ impl VectorSet {
         self.body.graph.capacity(level)
     }
 
+    /// The numbers of the neighbours of an element on a level, in the order in which they are kept.
+    pub fn links(&self, element: u32, level: u8) -> &[u32] {
+        self.body.graph.links(element, level)
+    }
+
     /// The neighbours of an element on a level.
     pub fn neighbours(&self, element: u32, level: u8) -> impl ExactSizeIterator<Item = Neighbour> {
         let Body { graph, space, .. } = &*self.body;
@@ -318,6 +323,17 @@ impl VectorSet {
             element: other,
             distance: space.distance(own, graph.rows().get(other)),
         })
+    }
+
+    /// What the set is beside its options and its elements.
+    pub fn state(&self) -> VectorSetState {
+        let Body { elements, free, last_uid, graph, .. } = &*self.body;
+        VectorSetState {
+            numbers: elements.len() as u32,
+            free: (0..free.len()).map(|index| *free.get(index)).collect(),
+            last_uid: *last_uid,
+            entry: graph.entry().map(|(entry, _)| entry),
+        }
     }
 
     /// The nearest elements to a vector that a search of the graph finds, the nearest first.

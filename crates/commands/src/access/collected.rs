@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
+use mantissa_store::cold::Cold;
 
 use super::{Counts, Unread};
 use crate::effects::{Effects, Event, EventClass};
@@ -30,6 +31,8 @@ pub struct Collected {
     pub leaves_unread: bool,
     /// Those, to be read before the command runs again.
     unread: RefCell<Vec<Unread>>,
+    /// Records that are to be read for the command alone before it runs again.
+    records: RefCell<Vec<Cold>>,
 }
 
 impl Collected {
@@ -105,15 +108,22 @@ impl Collected {
         self.unread.borrow_mut().push(unread);
     }
 
+    /// A record has to be read for the command alone before it runs again.
+    #[cold]
+    pub(super) fn note_record(&self, record: Cold) {
+        self.has_more.set(true);
+        self.records.borrow_mut().push(record);
+    }
+
     /// Whether there are such values.
     pub(super) fn has_unread(&self) -> bool {
-        self.has_more.get() && !self.unread.borrow().is_empty()
+        self.has_more.get() && !(self.unread.borrow().is_empty() && self.records.borrow().is_empty())
     }
 
     /// Takes them, and forgets lookups: they will be made again.
-    pub(super) fn take_unread(&mut self) -> Vec<Unread> {
+    pub(super) fn take_unread(&mut self) -> (Vec<Unread>, Vec<Cold>) {
         self.forget_lookups();
-        self.unread.take()
+        (self.unread.take(), self.records.take())
     }
 
     /// Takes the counts, if there is nothing else.
@@ -139,6 +149,7 @@ impl Collected {
             missed,
             leaves_unread: _,
             unread: _,
+            records: _,
         } = std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();

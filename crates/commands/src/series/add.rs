@@ -2,7 +2,7 @@
 
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 use mantissa_store::ValueType;
-use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
+use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series, are_there_links};
 use smallvec::SmallVec;
 
 use super::options::{Given, policy};
@@ -115,6 +115,7 @@ pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     }
     let key = args.at(1);
     let sample = sample_of(access, args.at(2), args.at(3))?;
+    compaction::bring_touched(access, key, sample.time)?;
     // A new series has no duplicates, and the module does not look at the option then.
     let found = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?;
     let (is_there, has_links) = (found.is_some(), found.is_some_and(|series| series.has_links()));
@@ -152,10 +153,10 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     if args.len() < 4 || !(args.len() - 1).is_multiple_of(3) {
         return Err(Error::arity("ts.madd"));
     }
-    let count = (args.len() - 1) / 3;
+    let (count, logs) = ((args.len() - 1) / 3, access.logs());
+    bring_touched_by_all(access, args)?;
     reply.array(count);
-    let (mut done, mut differs, mut policies) = (Vec::new(), false, false);
-    let (logs, mut added_in_all, mut start) = (access.logs(), 0, 0);
+    let (mut done, mut differs, mut policies, mut added_in_all, mut start) = (Vec::new(), false, false, 0, 0);
     while start < count {
         let key = args.at(1 + 3 * start);
         // Samples of one series in a row are added together.
@@ -215,6 +216,19 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
             words.extend([args.at(at), time.as_bytes(), args.at(at + 2)]);
         }
         access.log_instead(&words);
+    }
+    Ok(())
+}
+
+/// Sees to it that the series are in memory that the samples of TS.MADD may lead to a change of.
+fn bring_touched_by_all(access: &Access<'_>, args: Args<'_>) -> Outcome {
+    if !are_there_links() {
+        return Ok(());
+    }
+    for at in (1..args.len()).step_by(3) {
+        if let Ok(sample) = sample_of(access, args.at(at + 1), args.at(at + 2)) {
+            compaction::bring_touched(access, args.at(at), sample.time)?;
+        }
     }
     Ok(())
 }
@@ -328,6 +342,7 @@ fn change_by(
         Some(word) if word != b"*" => time_of(word).ok_or(Error::fixed("ERR TSDB: invalid timestamp"))?,
         _ => u64::try_from(access.clock_ms()).unwrap_or_default(),
     };
+    compaction::bring_touched(access, key, time)?;
     compaction::forget_lost(access, key);
     let is_made = make_if_absent(access, args, name)?;
     let series = series_of(access, key, WRONG_TYPE)?;

@@ -135,7 +135,7 @@ pub(super) fn of_keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     for &key in &keys {
         let series = series(access, key)?;
         if with_open && series.source().is_some() {
-            table.add(key, &compaction::with_open_bucket(access, key, series))?;
+            table.add(key, &compaction::with_open_bucket(access, key, series)?)?;
         } else {
             table.add(key, series)?;
         }

@@ -1,13 +1,19 @@
 //! Rules between series: making and deleting them, and carrying out what a write to a source leads to.
 //!
 //! The shards of the keys that a series is linked to are locked with its own
-//! ([`crate::spec::Traits::FOLLOWS_LINKS`]). What a rule leads to is not logged: it follows from the write to
-//! the source, on replicas as well.
+//! ([`crate::spec::Traits::FOLLOWS_LINKS`]). Of those on disk, the ones that a command changes or whose
+//! samples it needs are read before it runs again; links are known without that. What a rule leads to is not
+//! logged: it follows from the write to the source, on replicas as well.
+
+use std::collections::BTreeMap;
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ValueType;
-use mantissa_store::series::{Aggregation, Change, DuplicatePolicy, Rule, Sample, Series, Update};
+use mantissa_store::series::{
+    Aggregation, Change, DuplicatePolicy, Rule, Sample, Series, Update, are_there_links,
+};
+use mantissa_store::{Entry, Kind, ValueType};
 
+use super::filter::{Place, in_memory};
 use super::{NO_KEY, add, series_mut, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -16,18 +22,56 @@ use crate::parse;
 
 /// The series at a key, without marking it as used.
 fn peek<'a>(access: &'a Access<'_>, key: &[u8]) -> Option<&'a Series> {
-    access.peek(key).and_then(|entry| Series::of(entry.value()))
+    let entry = access.peek(key).filter(|entry| entry.kind() == Kind::Series)?;
+    Series::of(entry.value())
 }
 
-/// The rule whose buckets a series at a key has, with its source.
-fn rule_of<'a>(access: &'a Access<'_>, key: &[u8], series: &Series) -> Option<(&'a Series, &'a Rule)> {
-    let source = peek(access, series.source()?)?;
-    Some((source, source.rule(key)?))
+/// Sees to it that series at these keys are in memory, before the command changes anything. An error ends it.
+fn bring<'k>(access: &Access<'_>, keys: impl Iterator<Item = &'k [u8]>) -> Outcome {
+    for key in keys {
+        if let Some(entry) = access.peek(key).filter(|entry| entry.kind() == Kind::Series) {
+            access.bring(key, entry)?;
+        }
+    }
+    access.leave_if_unread()
+}
+
+/// The same for those that a sample of the series at a key may lead to a change of.
+pub(super) fn bring_touched(access: &Access<'_>, key: &[u8], time: u64) -> Outcome {
+    let series = if are_there_links() { peek(access, key) } else { None };
+    match series.filter(|series| series.has_links()) {
+        Some(series) => bring(access, series.touched_by(time)),
+        None => Ok(()),
+    }
+}
+
+/// The same for all that have the buckets of the series at a key.
+pub(super) fn bring_destinations(access: &Access<'_>, key: &[u8]) -> Outcome {
+    let destinations = access.peek(key).into_iter().flat_map(Entry::series_destinations);
+    bring(access, destinations)
+}
+
+/// The same for a series that is to be moved, if it is linked, or for all that a renamed one is linked to.
+pub(crate) fn bring_linked(access: &Access<'_>, key: &[u8], is_renamed: bool) -> Outcome {
+    let Some(entry) = access.peek(key).filter(|entry| has_links(entry)) else { return Ok(()) };
+    if !is_renamed {
+        return bring(access, std::iter::once(key));
+    }
+    bring(access, entry.series_source().into_iter().chain(entry.series_destinations()))
+}
+
+fn has_links(entry: &Entry) -> bool {
+    entry.series_source().is_some() || entry.series_destinations().next().is_some()
+}
+
+/// Whether the series at a key has a rule for a destination.
+fn has_rule(access: &Access<'_>, source: &[u8], destination: &[u8]) -> bool {
+    access.peek(source).is_some_and(|entry| entry.series_destinations().any(|key| key == destination))
 }
 
 /// The source of a series at a key, if their link holds.
 pub(super) fn source_of<'s>(access: &Access<'_>, key: &[u8], series: &'s Series) -> Option<&'s [u8]> {
-    rule_of(access, key, series).and(series.source())
+    series.source().filter(|source| has_rule(access, source, key))
 }
 
 /// The rules of a series at a key whose links hold.
@@ -36,28 +80,46 @@ pub(super) fn rules_of<'s>(access: &Access<'_>, key: &[u8], series: &'s Series) 
 }
 
 /// The value so far of the bucket under way, of a series at a key that has the buckets of another.
-pub(super) fn open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Option<Sample> {
-    let (source, rule) = rule_of(access, key, series)?;
-    if source.is_empty() { None } else { rule.open() }
+pub(super) fn open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Outcome<Option<Sample>> {
+    let Some(source) = series.source() else { return Ok(None) };
+    bring(access, std::iter::once(source))?;
+    Ok(peek(access, source).and_then(|source| open_bucket_of(source, key)))
+}
+
+/// The value so far of the bucket under way that a source has for the series at a key.
+fn open_bucket_of(source: &Series, key: &[u8]) -> Option<Sample> {
+    source.rule(key).filter(|_| !source.is_empty())?.open()
 }
 
 /// A series at a key with the value so far of the bucket under way as its latest sample.
-pub(super) fn with_open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Series {
-    with_latest(series, open_bucket(access, key, series))
+pub(super) fn with_open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Outcome<Series> {
+    Ok(with_latest(series, open_bucket(access, key, series)?))
 }
 
-/// The same for a command that visits shards one at a time.
-pub(super) fn with_open_bucket_elsewhere(access: &mut Access<'_>, key: &[u8], series: &Series) -> Series {
-    let Some(source) = series.source() else { return series.clone() };
+/// Gives series that have the buckets of others the value so far of the bucket under way as their latest
+/// sample. For commands that visit shards one at a time.
+pub(super) fn add_open_buckets(access: &mut Access<'_>, found: &mut [(Box<[u8]>, Series)]) -> Outcome {
     let (database, now_ms, keyspace) = (access.database(), access.now_ms(), access.keyspace());
-    let hash = keyspace.hash(source);
-    let open = access.visit_shard(keyspace.shard_of(hash), |shard| {
-        let entry = shard.databases[database].get(hash, source);
-        let entry = entry.filter(|entry| !entry.has_expired(now_ms))?;
-        let source = Series::of(entry.value()).filter(|source| !source.is_empty())?;
-        source.rule(key)?.open()
-    });
-    with_latest(series, open)
+    let mut sources: BTreeMap<Box<[u8]>, Place> = BTreeMap::new();
+    for source in found.iter().filter_map(|(_, series)| series.source()) {
+        let hash = keyspace.hash(source);
+        let place = access.visit_shard(keyspace.shard_of(hash), |shard| {
+            let entry = shard.databases[database].get(hash, source);
+            let entry = entry.filter(|entry| entry.kind() == Kind::Series && !entry.has_expired(now_ms));
+            entry.map(Place::of)
+        });
+        if let Some(place) = place {
+            sources.insert(source.into(), place);
+        }
+    }
+    let sources = in_memory(access, sources.into_iter().collect())?;
+    for (key, series) in found {
+        let Some(of) = series.source() else { continue };
+        let source = sources.binary_search_by(|(source, _)| (**source).cmp(of));
+        let open = source.ok().and_then(|index| open_bucket_of(&sources[index].1, key));
+        *series = with_latest(series, open);
+    }
+    Ok(())
 }
 
 fn with_latest(series: &Series, open: Option<Sample>) -> Series {
@@ -76,13 +138,13 @@ fn with_latest(series: &Series, open: Option<Sample>) -> Series {
 }
 
 fn is_destination(access: &Access<'_>, key: &[u8], source: &[u8]) -> bool {
-    peek(access, key).and_then(Series::source) == Some(source)
+    access.peek(key).and_then(Entry::series_source) == Some(source)
 }
 
 /// Has a series at a key forget the links that do not hold.
 pub(super) fn forget_lost(access: &mut Access<'_>, key: &[u8]) {
     let Some(series) = peek(access, key).filter(|series| series.has_links()) else { return };
-    let has_lost_source = series.source().is_some() && rule_of(access, key, series).is_none();
+    let has_lost_source = series.source().is_some() && source_of(access, key, series).is_none();
     let is_lost = |rule: &&Rule| !is_destination(access, &rule.destination, key);
     let lost: Vec<Box<[u8]>> =
         series.rules().iter().filter(is_lost).map(|rule| rule.destination.clone()).collect();
@@ -139,6 +201,7 @@ pub(super) fn create_rule(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     if source == destination {
         return Err(Error::fixed("ERR TSDB: the source key and destination key should be different"));
     }
+    bring(access, [source, destination].into_iter())?;
     forget_lost(access, source);
     if series_mut(access, source)?.source().is_some() {
         return Err(Error::fixed("ERR TSDB: the source key already has a source rule"));
@@ -165,6 +228,7 @@ pub(super) fn delete_rule(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
         return Err(Error::arity("ts.deleterule"));
     }
     let (source, destination) = (args.at(1), args.at(2));
+    bring(access, [source, destination].into_iter())?;
     forget_lost(access, source);
     let series = series_mut(access, source)?;
     if series.rule(destination).is_none() {
@@ -181,17 +245,19 @@ pub(super) fn delete_rule(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
 
 /// Has a copied or moved series forget its links.
 pub(crate) fn unlink(access: &mut Access<'_>, key: &[u8]) {
-    if let Ok(series) = series_mut(access, key) {
+    if access.peek(key).is_some_and(has_links)
+        && let Ok(series) = series_mut(access, key)
+    {
         series.unlink();
     }
 }
 
 /// Tells the series that a renamed one is linked to of its new key.
 pub(crate) fn renamed(access: &mut Access<'_>, old: &[u8], new: &[u8]) {
-    let Some(series) = peek(access, new).filter(|series| series.has_links()) else { return };
-    let source: Option<Box<[u8]>> = series.source().map(Box::from);
-    let destinations: Vec<Box<[u8]>> = series.rules().iter().map(|rule| rule.destination.clone()).collect();
-    if let Some(source) = source
+    let Some(entry) = access.peek(new) else { return };
+    let source: Option<Box<[u8]>> = entry.series_source().map(Box::from);
+    let destinations: Vec<Box<[u8]>> = entry.series_destinations().map(Box::from).collect();
+    if let Some(source) = source.filter(|source| has_rule(access, source, old))
         && let Ok(source) = series_mut(access, &source)
     {
         source.rename_destination(old, new);

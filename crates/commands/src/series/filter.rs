@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use mantissa_store::cold::Cold;
 use mantissa_store::series::Label;
-use mantissa_store::{Series, ValueRef};
+use mantissa_store::{Entry, Series, Value, ValueType};
 
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -41,11 +42,11 @@ impl<'a> Matcher<'a> {
         !self.is_negated && self.values.is_some()
     }
 
-    fn admits(&self, labels: &[Label]) -> bool {
-        let mut of_name = labels.iter().filter(|(name, _)| **name == *self.name);
+    fn admits<'l>(&self, labels: impl Iterator<Item = (&'l [u8], &'l [u8])>) -> bool {
+        let mut of_name = labels.filter(|(name, _)| *name == self.name);
         match &self.values {
             None => of_name.next().is_some() == self.is_negated,
-            Some(values) => of_name.any(|(_, value)| values.contains(&&**value)) != self.is_negated,
+            Some(values) => of_name.any(|(_, value)| values.contains(&value)) != self.is_negated,
         }
     }
 }
@@ -73,11 +74,12 @@ impl<'a> Filter<'a> {
         Ok(Filter(matchers))
     }
 
-    /// The series that it admits, in the order of their keys. Shards are visited one at a time.
-    pub(super) fn find(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Series)> {
+    /// What `look` says of the series that it admits, in the order of their keys. Shards are visited one at a
+    /// time, and nothing is read from disk.
+    fn visit<R>(&self, access: &mut Access<'_>, look: impl Fn(&Entry) -> R) -> Vec<(Box<[u8]>, R)> {
         let (database, now_ms) = (access.database(), access.now_ms());
         let keyspace = access.keyspace();
-        let mut found: Vec<(Box<[u8]>, Series)> = Vec::new();
+        let mut found: Vec<(Box<[u8]>, R)> = Vec::new();
         for index in 0..access.shard_count() {
             access.visit_shard(index, |shard| {
                 let database = &shard.databases[database];
@@ -95,10 +97,10 @@ impl<'a> Filter<'a> {
                 for key in values.iter().flat_map(|value| labels.keys(rarest.name, value)) {
                     let entry = database.get(keyspace.hash(key), key);
                     let entry = entry.filter(|entry| !entry.has_expired(now_ms));
-                    if let Some(ValueRef::Series(series)) = entry.map(|entry| entry.value())
-                        && self.0.iter().all(|matcher| matcher.admits(&series.options().labels))
+                    if let Some(entry) = entry
+                        && self.0.iter().all(|matcher| matcher.admits(entry.series_labels()))
                     {
-                        found.push((Box::from(key), series.clone()));
+                        found.push((Box::from(key), look(entry)));
                     }
                 }
             });
@@ -107,23 +109,79 @@ impl<'a> Filter<'a> {
         found.dedup_by(|one, other| one.0 == other.0);
         found
     }
+
+    /// The series that it admits, in the order of their keys. Those on disk are read.
+    pub(super) fn find(&self, access: &mut Access<'_>) -> Outcome<Vec<(Box<[u8]>, Series)>> {
+        let found = self.visit(access, Place::of);
+        in_memory(access, found)
+    }
+
+    /// The keys of the series that it admits, in their order.
+    pub(super) fn keys(&self, access: &mut Access<'_>) -> Vec<Box<[u8]>> {
+        self.visit(access, |_| ()).into_iter().map(|(key, ())| key).collect()
+    }
+
+    /// The labels of the series that it admits, in the order of their keys.
+    pub(super) fn labels(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
+        self.visit(access, labels_of)
+    }
 }
 
-/// All series that have labels, in the order of their keys. Shards are visited one at a time.
-pub(super) fn all(access: &mut Access<'_>) -> Vec<(Box<[u8]>, Series)> {
+/// Where a series was found.
+pub(super) enum Place {
+    InMemory(Series),
+    OnDisk(Cold),
+}
+
+impl Place {
+    /// That of an entry, which is not to be anything else than a series.
+    pub(super) fn of(entry: &Entry) -> Place {
+        match entry.cold_only() {
+            Some(cold) => Place::OnDisk(cold),
+            None => Place::InMemory(Series::of(entry.value()).cloned().unwrap_or_default()),
+        }
+    }
+}
+
+/// Series that were found with their shards locked. Those on disk are read now that none is.
+pub(super) fn in_memory(
+    access: &Access<'_>,
+    mut found: Vec<(Box<[u8]>, Place)>,
+) -> Outcome<Vec<(Box<[u8]>, Series)>> {
+    let on_disk = found.iter().filter_map(|(key, place)| match place {
+        Place::OnDisk(cold) => Some((&**key, cold)),
+        Place::InMemory(_) => None,
+    });
+    let read = access.values_of(on_disk.collect())?;
+    let places = found.iter_mut().map(|(_, place)| place);
+    for (place, value) in places.filter(|place| matches!(place, Place::OnDisk(_))).zip(read) {
+        let Value::Series(series) = value else { return Err(super::WRONG_TYPE) };
+        *place = Place::InMemory(series);
+    }
+    let series = |(key, place)| match place {
+        Place::InMemory(series) => Some((key, series)),
+        Place::OnDisk(_) => None,
+    };
+    Ok(found.into_iter().filter_map(series).collect())
+}
+
+fn labels_of(entry: &Entry) -> Box<[Label]> {
+    entry.series_labels().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// The labels of all series that have some, in the order of their keys. Shards are visited one at a time.
+pub(super) fn all_labels(access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
     let (database, now_ms) = (access.database(), access.now_ms());
     let keyspace = access.keyspace();
-    let mut found: BTreeMap<Box<[u8]>, Series> = BTreeMap::new();
+    let mut found: BTreeMap<Box<[u8]>, Box<[Label]>> = BTreeMap::new();
     for index in 0..access.shard_count() {
         access.visit_shard(index, |shard| {
             let database = &shard.databases[database];
             for key in database.labels().all_keys() {
                 let entry = database.get(keyspace.hash(key), key);
                 let entry = entry.filter(|entry| !entry.has_expired(now_ms));
-                if let Some(ValueRef::Series(series)) = entry.map(|entry| entry.value())
-                    && !found.contains_key(key)
-                {
-                    found.insert(key.into(), series.clone());
+                if let Some(entry) = entry.filter(|_| !found.contains_key(key)) {
+                    found.insert(key.into(), labels_of(entry));
                 }
             }
         });
@@ -137,7 +195,7 @@ mod tests {
 
     #[test]
     fn matchers_admit_what_they_ask_for() {
-        let labels = [(Box::from(*b"x"), Box::from(*b"1")), (Box::from(*b"y"), Box::from(*b"2"))];
+        let labels: [(&[u8], &[u8]); 2] = [(b"x", b"1"), (b"y", b"2")];
         let all = [
             ("x=1", true),
             ("x=2", false),
@@ -158,7 +216,7 @@ mod tests {
         ];
         for (text, admits) in all {
             let matcher = Matcher::parse(text.as_bytes()).expect(text);
-            assert_eq!(matcher.admits(&labels), admits, "{text}");
+            assert_eq!(matcher.admits(labels.into_iter()), admits, "{text}");
         }
         for text in ["x", "", "x=(1", "x=(1,,2)", "x=(,1)", "x=(1)2"] {
             assert!(Matcher::parse(text.as_bytes()).is_err(), "{text}");

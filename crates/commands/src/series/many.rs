@@ -76,21 +76,18 @@ fn filter<'a>(args: Args<'a>, end: usize) -> Outcome<Filter<'a>> {
 }
 
 /// The series that a filter admits. The client must have the right to read them all.
-fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>) -> Found {
-    let mut found = filter.find(access);
+fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>) -> Outcome<Found> {
+    let mut found = filter.find(access)?;
     if place_of(args, "LATEST").is_some() {
-        for (key, series) in found.iter_mut().filter(|(_, series)| series.source().is_some()) {
-            *series = compaction::with_open_bucket_elsewhere(access, key, series);
-        }
+        compaction::add_open_buckets(access, &mut found)?;
     }
     access.note_found(found.iter().map(|(key, _)| key.clone()));
-    found
+    Ok(found)
 }
 
 /// The series that the words after FILTER, which come last, admit.
 pub(super) fn found(access: &mut Access<'_>, args: Args<'_>) -> Outcome<Vec<(Box<[u8]>, Series)>> {
-    let filter = filter(args, args.len())?;
-    Ok(find(access, args, &filter))
+    find(access, args, &filter(args, args.len())?)
 }
 
 /// Begins a list with a key for each element.
@@ -126,9 +123,9 @@ pub(super) fn queryindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     if args.len() < 2 {
         return Err(Error::arity("ts.queryindex"));
     }
-    let found = Filter::parse(args.iter().skip(1))?.find(access);
+    let found = Filter::parse(args.iter().skip(1))?.keys(access);
     reply.set(found.len());
-    found.iter().for_each(|(key, _)| reply.bulk(key));
+    found.iter().for_each(|key| reply.bulk(key));
     Ok(())
 }
 
@@ -140,15 +137,15 @@ pub(super) fn querylabels(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     };
     let rest = args.from(if wanted.is_none() { 2 } else { 3 });
     let found = match rest.get(0) {
-        None => super::filter::all(access),
+        None => super::filter::all_labels(access),
         Some(word) if !parse::is(word, "FILTER") => return Err(Error::arity("ts.querylabels")),
         Some(_) if rest.len() == 1 => {
             return Err(Error::fixed("ERR TSDB: missing labels for filter argument"));
         }
-        Some(_) => Filter::parse(rest.iter().skip(1))?.find(access),
+        Some(_) => Filter::parse(rest.iter().skip(1))?.labels(access),
     };
     access.note_found(found.iter().map(|(key, _)| key.clone()));
-    let labels = found.iter().flat_map(|(_, series)| &series.options().labels);
+    let labels = found.iter().flat_map(|(_, labels)| labels);
     let texts: BTreeSet<&[u8]> = match wanted {
         None => labels.map(|(name, _)| &**name).collect(),
         Some(wanted) => labels.filter(|(name, _)| **name == *wanted).map(|(_, value)| &**value).collect(),
@@ -164,7 +161,7 @@ pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     place_of(args, "FILTER").ok_or(Error::arity("ts.mget"))?;
     let shown = Shown::parse(args)?;
-    let found = find(access, args, &filter(args, args.len())?);
+    let found = find(access, args, &filter(args, args.len())?)?;
     begin(reply, found.len());
     for (key, series) in &found {
         begin_element(reply, key, 2);
@@ -206,7 +203,7 @@ fn of_many(
     if grouping.is_some() && query.width() > 1 {
         return Err(Error::fixed("ERR TSDB: GROUPBY takes one aggregator only"));
     }
-    let found = find(access, args, &filter);
+    let found = find(access, args, &filter)?;
     if let Some(grouping) = grouping {
         return grouping.write(&found, query, (&shown, excludes_empty), reply);
     }

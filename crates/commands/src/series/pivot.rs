@@ -70,7 +70,7 @@ fn of_keys(
             column.values.extend_from_slice(values);
         };
         if with_open && series.source().is_some() {
-            query.run(&compaction::with_open_bucket(access, key, series), &mut add)?;
+            query.run(&compaction::with_open_bucket(access, key, series)?, &mut add)?;
         } else {
             query.run(series, &mut add)?;
         }

@@ -368,7 +368,7 @@ fn of_key(
     let series = series(access, key)?;
     let query = Query::parse(args, 2, is_reversed, command)?;
     if place_of(args, "LATEST").is_some() && series.source().is_some() {
-        query.write(&compaction::with_open_bucket(access, key, series), reply)?;
+        query.write(&compaction::with_open_bucket(access, key, series)?, reply)?;
     } else {
         query.write(series, reply)?;
     }

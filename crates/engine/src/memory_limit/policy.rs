@@ -116,7 +116,7 @@ impl Policy {
     }
 }
 
-/// Parts of a value whose bytes are counted: for lists and streams that takes time for each part.
+/// Parts of a value whose bytes are counted: for lists and some others that takes time for each part.
 const PARTS_MAX: usize = 1 << 12;
 
 /// Whether memory is gained by having an entry's value on disk.
@@ -132,11 +132,14 @@ fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
     (bytes_min.max(1)..=bytes_max).contains(&bytes) && entry.cold_facts().is_some()
 }
 
-/// Whether a list or a stream has too many nodes to count their bytes each time that it is drawn.
+/// Whether a value has too many nodes to count their bytes each time that it is drawn.
 fn has_many_parts(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::List(list) => list.redis_free_effort(PARTS_MAX) > PARTS_MAX,
         ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
+        ValueRef::Series(series) => series.free_effort() > 2 * PARTS_MAX,
+        // So many take more than a collection that goes to disk may.
+        ValueRef::VectorSet(set) => set.len() > COLLECTION_BYTES_MAX / 64,
         _ => false,
     }
 }

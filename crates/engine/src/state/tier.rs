@@ -4,12 +4,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use mantissa_commands::Lent;
 use mantissa_persist::tier::{Refusal, TierFigures, TierFile};
-use mantissa_store::KeyHash;
 use mantissa_store::cold::{Cold, Part, RecordId};
+use mantissa_store::{KeyHash, Value};
 use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
 
@@ -23,6 +24,10 @@ const LARGE_WAITING_MAX: usize = 16;
 /// Large values in a row that could not be moved after which none are left to that thread for a while.
 const LARGE_FRUITLESS_MAX: usize = 2 * LARGE_WAITING_MAX;
 const FRUITLESS_REST: Duration = Duration::from_millis(10);
+/// Records of a batch that a reader reads before others have their turn.
+const BATCH_STEP: usize = 64;
+/// Bytes of values that wait to be read though no request waits for them.
+const UNASKED_BYTES_MAX: usize = 8 << 20;
 /// How often an idle reader or mover looks whether the engine ends.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -168,6 +173,8 @@ pub enum Read {
     Value(Key, Cold),
     /// A part of a string.
     Part(Arc<PartRead>),
+    /// Records for one request: some of those that are left.
+    Batch(Arc<Batch>),
 }
 
 /// What those who need the same read have in common.
@@ -176,6 +183,8 @@ enum Wanted {
     Value(Key),
     /// Bytes of a record.
     Part(RecordId, Range<usize>),
+    /// The records of a batch, which stays where it is.
+    Batch(usize),
 }
 
 impl Read {
@@ -183,6 +192,7 @@ impl Read {
         match self {
             Read::Value(key, _) => Wanted::Value(*key),
             Read::Part(part) => Wanted::Part(part.cold.id(), part.range.clone()),
+            Read::Batch(batch) => Wanted::Batch(Arc::as_ptr(batch).addr()),
         }
     }
 }
@@ -219,6 +229,66 @@ impl PartRead {
     }
 }
 
+/// Records that are read for one request and go into no entry.
+pub struct Batch {
+    /// In the order in which they lie on disk.
+    records: Vec<Cold>,
+    /// The next one to be read.
+    next: AtomicUsize,
+    /// Readers that have not come to the end.
+    reading: AtomicUsize,
+    /// Gone with the request.
+    request: Weak<()>,
+    outcomes: Mutex<Vec<(Cold, Result<Value, String>)>>,
+}
+
+/// How far a batch is, for one of its readers.
+#[derive(PartialEq, Eq)]
+pub enum BatchState {
+    /// There is more to be read.
+    Unfinished,
+    /// Other readers read what is left.
+    LeftToOthers,
+    /// All has been read.
+    Read,
+}
+
+impl Batch {
+    /// Records to be read by some readers for a request.
+    pub fn new(mut records: Vec<Cold>, request: &Arc<()>, readers: usize) -> Arc<Batch> {
+        records.sort_unstable_by_key(|cold| (cold.segment().number(), cold.place().offset()));
+        Arc::new(Batch {
+            records,
+            next: AtomicUsize::new(0),
+            reading: AtomicUsize::new(readers),
+            request: Arc::downgrade(request),
+            outcomes: Mutex::default(),
+        })
+    }
+
+    /// Reads some of what is left.
+    pub fn read_some(&self) -> BatchState {
+        for _ in 0..BATCH_STEP {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(cold) = self.records.get(index).filter(|_| self.request.strong_count() > 0) else {
+                let is_last = self.reading.fetch_sub(1, Ordering::AcqRel) == 1;
+                return if is_last { BatchState::Read } else { BatchState::LeftToOthers };
+            };
+            let outcome = cold.read();
+            self.outcomes.lock().push((cold.clone(), outcome));
+        }
+        BatchState::Unfinished
+    }
+
+    /// Adds what has been read to other values. The error is that of a record that could not be.
+    pub fn collect(&self, to: &mut Lent) -> Result<(), String> {
+        for (cold, outcome) in std::mem::take(&mut *self.outcomes.lock()) {
+            to.insert(cold.id(), (cold, outcome?));
+        }
+        Ok(())
+    }
+}
+
 /// A request that waits.
 pub struct Waiting {
     /// Whose it is.
@@ -234,6 +304,12 @@ impl Waiting {
     }
 }
 
+/// What a value counts for that no request waits for.
+fn unasked_bytes(cold: &Cold) -> usize {
+    const OVERHEAD: usize = 256;
+    cold.place().len() + OVERHEAD
+}
+
 /// Reads that wait, and those who wait for them.
 #[derive(Default)]
 pub struct Reads {
@@ -245,6 +321,10 @@ pub struct Reads {
 #[derive(Default)]
 struct Queue {
     reads: VecDeque<Read>,
+    /// Those that come after all others: of batches, and those that no request waits for.
+    later: VecDeque<Read>,
+    /// Bytes of the values among those that no request waits for.
+    unasked_bytes: usize,
     /// What is being read, those that wait included.
     wanted: HashMap<Wanted, Awaited>,
     failures: HashMap<Wanted, (Instant, String)>,
@@ -320,13 +400,62 @@ impl Reads {
         part
     }
 
+    /// Has the records of a batch read for a session's request.
+    pub fn add_batch(
+        &self,
+        session: &Arc<SharedSession>,
+        batch: &Arc<Batch>,
+        readers: usize,
+    ) -> Arc<Waiting> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        let waiting = Arc::new(Waiting { session: Arc::clone(session), left: AtomicUsize::new(1) });
+        let mut queue = self.queue.lock();
+        let awaited = Awaited { waiting: vec![Arc::clone(&waiting)], part: None };
+        queue.wanted.insert(Read::Batch(Arc::clone(batch)).wanted(), awaited);
+        for _ in 0..readers {
+            queue.later.push_back(Read::Batch(Arc::clone(batch)));
+            self.arrived.notify_one();
+        }
+        waiting
+    }
+
+    /// Puts a batch back of which more is to be read.
+    pub fn go_on(&self, read: Read) {
+        self.queue.lock().later.push_back(read);
+        self.arrived.notify_one();
+    }
+
+    /// Has values read that no request waits for, as far as memory should have room for them.
+    pub fn add_unasked(&self, missing: Vec<(Key, Cold)>) {
+        let mut queue = self.queue.lock();
+        for (key, cold) in missing {
+            if queue.unasked_bytes >= UNASKED_BYTES_MAX {
+                return;
+            }
+            let wanted = Wanted::Value(key);
+            if !queue.wanted.contains_key(&wanted) && queue.failure(&wanted).is_none() {
+                queue.wanted.insert(wanted, Awaited::default());
+                queue.unasked_bytes += unasked_bytes(&cold);
+                queue.later.push_back(Read::Value(key, cold));
+                self.arrived.notify_one();
+            }
+        }
+    }
+
     /// The next value to be read; `None` if none comes for a while.
     pub fn next(&self) -> Option<Read> {
         let mut queue = self.queue.lock();
-        if queue.reads.is_empty() {
+        if queue.reads.is_empty() && queue.later.is_empty() {
             self.arrived.wait_for(&mut queue, LOOK_EVERY);
         }
-        queue.reads.pop_front()
+        if let Some(read) = queue.reads.pop_front() {
+            return Some(read);
+        }
+        let read = queue.later.pop_front()?;
+        if let Read::Value(_, cold) = &read {
+            queue.unasked_bytes -= unasked_bytes(cold);
+        }
+        Some(read)
     }
 
     /// Notes that a value has been read, or why not. The sessions whose requests wait for nothing more.

@@ -15,9 +15,12 @@
 //!
 //! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
 //! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
-//! been read ([`Rerun`]), [`Rerun::COUNT_MAX`] times at most.
+//! been read ([`Rerun`]), [`Rerun::COUNT_MAX`] times at most. So do commands that find time series by their
+//! labels. Where these need many series, they are read for the request alone ([`Batch`]): memory need not
+//! have room for them beside all others.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{KeyFlags, Traits};
@@ -33,7 +36,7 @@ use crate::host::Message;
 use crate::invocation::Command;
 use crate::locking::lock_one;
 use crate::session::{Rerun, Session};
-use crate::state::tier::{Key, Read};
+use crate::state::tier::{Batch, BatchState, Key, Read};
 use crate::warning;
 
 /// How often a request waits for values.
@@ -57,6 +60,12 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         return Ready::Later;
     }
     session.waiting = None;
+    if let Some((batch, _)) = session.rerun.batch.take()
+        && let Err(reason) = batch.collect(&mut session.rerun.lent)
+    {
+        session.rerun = Rerun::default();
+        return Ready::Never(unreadable(reason));
+    }
     let info = command.info;
     if info.flags.has(mantissa_commands::spec::Flags::DENYOOM)
         && offload::has_to_wait(engine, context.active.config.maxmemory)
@@ -240,11 +249,11 @@ pub fn take_unread(
     access: &mut Access<'_>,
     outcome: Outcome,
 ) -> Outcome {
-    let Some(unread) = access.take_unread() else { return outcome };
+    let Some((unread, records)) = access.take_unread() else { return outcome };
     if let Some(reason) = engine.tier.reads.failure(&unread) {
         return Err(unreadable(reason));
     }
-    session.rerun.unread = unread;
+    (session.rerun.unread, session.rerun.records) = (unread, records);
     Ok(())
 }
 
@@ -259,14 +268,23 @@ pub fn allow_rerun(context: &mut Context, session: &mut Session) {
 #[cold]
 pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
     context.collected.leaves_unread = false;
-    let unread = std::mem::take(&mut session.rerun.unread);
-    if unread.is_empty() {
+    if !session.rerun.has_unread() {
         session.rerun = Rerun::default();
         return false;
     }
+    let unread = std::mem::take(&mut session.rerun.unread);
+    let records = std::mem::take(&mut session.rerun.records);
     session.rerun.is_noted = false;
     session.rerun.count += 1;
-    read(context, session, unread);
+    if records.is_empty() {
+        read(context, session, unread);
+    } else {
+        let (request, readers) = (Arc::new(()), context.active.config.tier_threads.div_ceil(2));
+        let batch = Batch::new(records, &request, readers as usize);
+        session.waiting =
+            Some(context.engine.tier.reads.add_batch(&session.shared, &batch, readers as usize));
+        session.rerun.batch = Some((batch, request));
+    }
     true
 }
 
@@ -282,14 +300,27 @@ pub fn read_all(engine: &Engine) {
     let reads = &engine.tier.reads;
     while !engine.stopping.load(Ordering::Relaxed) {
         let Some(read) = reads.next() else { continue };
+        if let Read::Batch(batch) = &read {
+            match batch.read_some() {
+                BatchState::Unfinished => reads.go_on(read),
+                BatchState::LeftToOthers => {}
+                BatchState::Read => end_read(engine, &read, None),
+            }
+            continue;
+        }
         let failure = bring_copy(engine, &read).err();
         if let Some(reason) = &failure {
             warning!("A value can't be used until it can be read: {reason}");
         }
-        for session in reads.end(&read, failure) {
-            let target = *session.target.lock();
-            engine.send(target.worker, Message::Retry(target.conn));
-        }
+        end_read(engine, &read, failure);
+    }
+}
+
+/// Tells the sessions that have waited for a read.
+fn end_read(engine: &Engine, read: &Read, failure: Option<String>) {
+    for session in engine.tier.reads.end(read, failure) {
+        let target = *session.target.lock();
+        engine.send(target.worker, Message::Retry(target.conn));
     }
 }
 
@@ -299,6 +330,7 @@ fn bring_copy(engine: &Engine, read: &Read) -> Result<(), String> {
     let ((database, hash), cold) = match read {
         Read::Value(key, cold) => (*key, cold),
         Read::Part(part) => return part.run(),
+        Read::Batch(_) => return Ok(()),
     };
     let value = cold.read()?;
     let index = engine.keyspace.shard_of(hash);

@@ -30,6 +30,8 @@ const REST_MS: i64 = 10;
 /// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
 
+/// Bytes in memory of a value whose record is made quickly in any form.
+const QUICK_BYTES_MAX: usize = 8 << 10;
 /// How long those who can wait for the disk wait before they try again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(1);
 /// How often the shard of a large value is tried.
@@ -111,6 +113,11 @@ pub fn move_all(context: &mut Context) {
             _ => fruitless += 1,
         }
     }
+}
+
+/// Whether a record takes long to make, so that nothing is to be locked meanwhile.
+fn is_slow(entry: &Entry) -> bool {
+    entry.is_large() && entry.memory_usage() > QUICK_BYTES_MAX
 }
 
 /// Whether a command that needs memory has to wait for the disk.
@@ -225,7 +232,7 @@ impl Room<'_> {
                 engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
                 return Some(Moved::Yes);
             }
-            if entry.is_large() {
+            if is_slow(entry) {
                 return None;
             }
             Some(match file.append(encoder, entry) {
@@ -253,7 +260,7 @@ impl Room<'_> {
     fn move_large(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
         let Some(file) = self.engine.tier.file() else { return Moved::No };
         let is_wanted =
-            |entry: &Entry| entry.is_large() && policy.is_unchanged(entry, self.now_ms, candidate.rank);
+            |entry: &Entry| is_slow(entry) && policy.is_unchanged(entry, self.now_ms, candidate.rank);
         let begun = self.with_database(candidate, |database| database.begin_move(candidate.hash, is_wanted));
         let mut begun = match begun {
             Some(Some(begun)) => begun,

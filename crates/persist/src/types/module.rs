@@ -57,19 +57,19 @@ pub(super) fn read_end<R: Read>(source: &mut Source<R>) -> Result<(), LoadError>
 }
 
 /// Reads an unsigned integer.
-pub(super) fn read_unsigned<R: Read>(source: &mut Source<R>) -> Result<u64, LoadError> {
+pub(crate) fn read_unsigned<R: Read>(source: &mut Source<R>) -> Result<u64, LoadError> {
     expect(source, module_opcode::UINT)?;
     source.length()
 }
 
 /// Reads a binary64.
-pub(super) fn read_double<R: Read>(source: &mut Source<R>) -> Result<f64, LoadError> {
+pub(crate) fn read_double<R: Read>(source: &mut Source<R>) -> Result<f64, LoadError> {
     expect(source, module_opcode::DOUBLE)?;
     source.array().map(f64::from_le_bytes)
 }
 
 /// Reads a string.
-pub(super) fn read_string<'s, R: Read>(source: &'s mut Source<'_, R>) -> Result<&'s [u8], LoadError> {
+pub(crate) fn read_string<'s, R: Read>(source: &'s mut Source<'_, R>) -> Result<&'s [u8], LoadError> {
     expect(source, module_opcode::STRING)?;
     source.string()
 }
@@ -83,13 +83,13 @@ fn expect<R: Read>(source: &mut Source<R>, opcode: u64) -> Result<(), LoadError>
 }
 
 /// Appends an unsigned integer.
-pub(super) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
     put_length(module_opcode::UINT, out);
     put_length(value, out);
 }
 
 /// Appends a binary64.
-pub(super) fn put_double(value: f64, out: &mut Vec<u8>) {
+pub(crate) fn put_double(value: f64, out: &mut Vec<u8>) {
     put_length(module_opcode::DOUBLE, out);
     out.extend_from_slice(&value.to_le_bytes());
 }

@@ -143,7 +143,7 @@ impl Codec for Series {
     }
 }
 
-fn write_rule(rule: &Rule, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_rule(rule: &Rule, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
     encoder.module_string(&rule.destination, out);
     put_unsigned(rule.duration.cast_unsigned(), out);
     put_unsigned(rule.align, out);
@@ -158,7 +158,7 @@ fn write_rule(rule: &Rule, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
 }
 
 /// None if its parts are not those of a rule.
-fn read_rule<R: Read>(source: &mut Source<R>) -> Result<Option<Rule>, LoadError> {
+pub(crate) fn read_rule<R: Read>(source: &mut Source<R>) -> Result<Option<Rule>, LoadError> {
     let destination: Box<[u8]> = read_string(source)?.into();
     let duration = i64::try_from(read_unsigned(source)?).ok().filter(|&duration| duration > 0);
     let align = read_unsigned(source)?;
@@ -255,7 +255,7 @@ fn write_plain(series: &Series, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, sp
     }
 }
 
-fn read_labels<R: Read>(source: &mut Source<R>) -> Result<Box<[Label]>, LoadError> {
+pub(crate) fn read_labels<R: Read>(source: &mut Source<R>) -> Result<Box<[Label]>, LoadError> {
     let mut labels = Vec::new();
     let count = read_unsigned(source)?;
     for _ in 0..count {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
-use crate::cold::{Cold, ColdSlot, Part, Place, ValueFacts};
+use crate::cold::{Cold, ColdSlot, FieldTimes, Kept, Part, Place, SeriesFacts, ValueFacts};
 use crate::text::Text;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
@@ -43,7 +43,7 @@ impl Entry {
     }
 
     /// What is kept in memory of the value when it goes to disk. `None` if it must stay: a number in the
-    /// entry, one that indexes or clocks refer to, or one whose record would not be quite the same.
+    /// entry, or one whose record would not be quite the same.
     pub fn cold_facts(&self) -> Option<ValueFacts> {
         let kind = self.kind();
         let may_go = match self.shape() {
@@ -51,21 +51,72 @@ impl Entry {
             Shape::Embedded | Shape::Large => true,
             Shape::Collection if self.is_cold() => false,
             Shape::Collection => match self.value() {
-                // One whose fields could once expire is told apart from others in memory only.
-                ValueRef::Hash(hash) => {
-                    self.encoding() != "listpackex"
-                        && hash.earliest_expiry().is_none()
-                        && hash.tracked_expiry().is_none()
-                }
-                // The labels of a series are indexed, a t-digest is compressed when it is written, and of a
-                // vector set neighbours are looked at without its shard's lock.
-                ValueRef::Series(_) | ValueRef::TDigest(_) | ValueRef::VectorSet(_) => false,
                 ValueRef::TopK(sketch) => !sketch.has_nameless_item(),
                 _ => true,
             },
         };
         let is_written = self.written_bit() != 0;
         may_go.then(|| ValueFacts { kind, encoding: self.encoding(), is_written })
+    }
+
+    /// What is kept of a value on disk beside its place.
+    fn kept(&self) -> Option<&Kept> {
+        self.cold_slot()?.kept()
+    }
+
+    /// When fields of a hash on disk expire, if some may.
+    fn cold_field_times(&self) -> Option<&FieldTimes> {
+        match self.kept()? {
+            Kept::Fields(times) => Some(times),
+            Kept::Series(_) => None,
+        }
+    }
+
+    /// The same, to change.
+    pub(crate) fn cold_field_times_mut(&mut self) -> Option<&mut FieldTimes> {
+        if !self.is_cold() {
+            return None;
+        }
+        // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
+        match unsafe { &mut *self.value_place().cast::<ColdSlot>() }.kept_mut()? {
+            Kept::Fields(times) => Some(times),
+            Kept::Series(_) => None,
+        }
+    }
+
+    /// The number of fields of a hash on disk if all of them have expired, else 0.
+    pub(super) fn cold_expired_fields(&self, now_ms: i64) -> usize {
+        self.cold_field_times().map_or(0, |times| times.expired_len(now_ms))
+    }
+
+    /// What is kept of a time series on disk.
+    fn cold_series(&self) -> Option<&SeriesFacts> {
+        match self.kept()? {
+            Kept::Series(facts) => Some(facts),
+            Kept::Fields(_) => None,
+        }
+    }
+
+    /// Names and values of the labels of a time series, which is not read from disk for that.
+    pub fn series_labels(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let in_memory = self.series().map(|series| &*series.options().labels).unwrap_or_default();
+        let on_disk = self.cold_series().into_iter().flat_map(SeriesFacts::labels);
+        in_memory.iter().map(|(name, value)| (&**name, &**value)).chain(on_disk)
+    }
+
+    /// The key of the series whose buckets a time series has.
+    pub fn series_source(&self) -> Option<&[u8]> {
+        match self.series() {
+            Some(series) => series.source(),
+            None => self.cold_series()?.source(),
+        }
+    }
+
+    /// The keys of the series that have the buckets of a time series.
+    pub fn series_destinations(&self) -> impl Iterator<Item = &[u8]> {
+        let rules = self.series().map(|series| series.rules()).unwrap_or_default();
+        let on_disk = self.cold_series().into_iter().flat_map(SeriesFacts::destinations);
+        rules.iter().map(|rule| &*rule.destination).chain(on_disk)
     }
 
     /// Whether the value is a long string of which an image is being read.
@@ -76,7 +127,8 @@ impl Entry {
     /// Puts the record of the value in its place, which has the same value.
     pub fn cool(&mut self, cold: Cold) {
         debug_assert_eq!(cold.place().kind(), self.kind());
-        self.rebuild(self.expiry(), Payload::Cold(ColdSlot::new(cold)));
+        let kept = if self.is_cold() { self.kept().cloned() } else { Kept::of(self.value()) };
+        self.rebuild(self.expiry(), Payload::Cold(ColdSlot::new(cold, kept)));
     }
 
     /// Whether the value is in this record.
@@ -153,7 +205,10 @@ impl Entry {
     /// Gives the record of a value on disk up and keeps the value in memory, which is to be changed.
     #[cold]
     pub(super) fn warm(&mut self) {
-        let value = self.take_value();
+        let mut value = self.take_value();
+        if let Some(kept) = self.kept() {
+            kept.restore(&mut value);
+        }
         let is_written = self.cold_place().is_some_and(Place::is_written);
         let payload = match value {
             Value::Integer(number) => Payload::Integer(number),
@@ -210,7 +265,7 @@ impl Entry {
     pub fn image(&self) -> Entry {
         match self.cold_only() {
             Some(cold) => {
-                let payload = Payload::Cold(ColdSlot::new(cold));
+                let payload = Payload::Cold(ColdSlot::new(cold, self.kept().cloned()));
                 Self::build(self.key(), payload, self.expiry(), self.clock())
             }
             None => self.duplicate(self.key(), self.expiry()),

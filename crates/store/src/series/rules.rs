@@ -83,6 +83,9 @@ pub enum Update {
     Remove(u64, u64),
 }
 
+/// Words of a rule's state.
+pub const STATE_WORDS: usize = 18;
+
 /// What the samples of a bucket have come to.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
@@ -268,6 +271,40 @@ impl Rule {
         }
     }
 
+    /// The whole state, of which files have what its aggregation needs with numbers alone.
+    pub fn state(&self) -> [u64; STATE_WORDS] {
+        let State { sums, over_time } = self.state;
+        let OverTime { area, previous, bucket, span, is_first, count } = over_time;
+        let mean = sums.mean.unwrap_or_default();
+        let doubles = [sums.count, sums.nans, sums.sum, sums.squares, mean, sums.min, sums.max];
+        let doubles = doubles.into_iter().chain([sums.first, sums.last, area, previous.value]);
+        let flags = u64::from(sums.mean.is_some()) | u64::from(is_first) << 1;
+        let others = [previous.time, bucket.0, bucket.1, span.0, span.1, count, flags];
+        let mut words = [0; STATE_WORDS];
+        words.iter_mut().zip(doubles.map(f64::to_bits).chain(others)).for_each(|(word, value)| *word = value);
+        words
+    }
+
+    /// Takes the state that [`Rule::state`] tells.
+    pub fn set_state(&mut self, words: [u64; STATE_WORDS]) {
+        let [count, nans, sum, squares, mean, min, max, first, last, area, value, others @ ..] = words;
+        let [time, start, end, from, to, samples, flags] = others;
+        let [count, nans, sum, squares, mean, min, max] =
+            [count, nans, sum, squares, mean, min, max].map(f64::from_bits);
+        let [first, last, area, value] = [first, last, area, value].map(f64::from_bits);
+        let mean = (flags & 1 != 0).then_some(mean);
+        let over_time = OverTime {
+            area,
+            previous: Sample { time, value },
+            bucket: (start, end),
+            span: (from, to),
+            is_first: flags & 2 != 0,
+            count: samples,
+        };
+        let sums = Aggregator { count, nans, sum, squares, mean, min, max, first, last };
+        self.state = State { sums, over_time };
+    }
+
     /// Takes the state from parts of the same kinds as [`Rule::parts`] has.
     pub fn set_parts(&mut self, parts: &[Part]) {
         let mut state = State::default();
@@ -368,6 +405,13 @@ impl Series {
     /// The keys of all series that it has to do with.
     pub fn linked(&self) -> impl Iterator<Item = &[u8]> {
         self.source().into_iter().chain(self.rules().iter().map(|rule| &*rule.destination))
+    }
+
+    /// The keys of the series that a sample at a time may lead to a change of: those where it does not belong
+    /// to the bucket under way.
+    pub fn touched_by(&self, time: u64) -> impl Iterator<Item = &[u8]> {
+        let is_touched = move |rule: &&Rule| rule.start != Some(rule.bucket_of(time).0);
+        self.rules().iter().filter(is_touched).map(|rule| &*rule.destination)
     }
 
     fn links_mut(&mut self) -> &mut Links {

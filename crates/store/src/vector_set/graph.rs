@@ -126,6 +126,15 @@ impl Graph {
         }
     }
 
+    /// Has searches begin at an element. False if that is not on the highest level.
+    pub fn set_entry(&mut self, entry: Option<u32>) -> bool {
+        let highest = self.by_level.iter().rposition(|&count| count > 0);
+        let level =
+            entry.filter(|&entry| entry < self.rows.len()).map(|entry| usize::from(self.level(entry)));
+        self.entry = entry;
+        level == highest
+    }
+
     /// Replaces the vector of an element by one at the same place.
     pub fn set_row(&mut self, element: u32, row: &[u64]) {
         self.rows.get_mut(element).copy_from_slice(row);

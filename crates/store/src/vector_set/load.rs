@@ -4,13 +4,16 @@
 //! that come later, so each name that is met gets the next number at once. What is refused: numbers out of
 //! range, two elements of one name or place, links to elements that are not there or not on that level, to
 //! oneself, or twice. Links that only one side has are dropped.
+//!
+//! What was written with [`VectorSetState`] becomes the same set in everything that a command can show: its
+//! elements have the numbers that they had, and links lead to numbers.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use super::graph::LEVEL_MAX;
 use super::names::Names;
-use super::{ElementText, VectorSet, VectorSetOptions};
+use super::{Body, ElementText, VectorSet, VectorSetOptions};
 
 /// Why parts do not make a vector set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +87,19 @@ pub struct LoadedElement<'b> {
     pub links: &'b [Vec<u64>],
 }
 
+/// What a set is beside its options and its elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VectorSetState {
+    /// How many numbers there are, those of elements that have been removed included.
+    pub numbers: u32,
+    /// The numbers of elements that have been removed, in the order in which they were.
+    pub free: Vec<u32>,
+    /// How many elements were ever added.
+    pub last_uid: u64,
+    /// Where searches begin, if there is an element.
+    pub entry: Option<u32>,
+}
+
 /// A set that is being loaded.
 #[derive(Debug)]
 pub struct VectorSetBuilder {
@@ -101,68 +117,120 @@ impl VectorSetBuilder {
 
     /// Adds an element.
     pub fn push(&mut self, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
-        let body = &mut *self.set.body;
-        let Some(top) = loaded.links.len().checked_sub(1).filter(|&top| top <= usize::from(LEVEL_MAX)) else {
-            return Err(VectorSetError("a level out of range"));
-        };
-        let Some(row) = body.space.row_of_bytes(loaded.vector, loaded.range, loaded.length) else {
-            return Err(VectorSetError("a vector of the wrong size"));
-        };
-        let is_uid = |uid: u64| uid <= UID_MAX;
-        if !is_uid(loaded.uid) || !loaded.links.iter().flatten().all(|&uid| is_uid(uid)) {
-            return Err(VectorSetError("a place out of range"));
-        }
-        let element = self.numbers.number(loaded.uid);
-        while body.elements.len() <= element as usize {
-            body.elements.push(super::Element::default());
-        }
-        if body.elements.get(element as usize).text.is_there() {
-            return Err(VectorSetError("two elements of one place"));
-        }
-        let text = ElementText::new(loaded.name, loaded.attribute);
-        body.text_bytes += text.0.memory_usage();
-        *body.elements.get_mut(element as usize) = super::Element { text, uid: loaded.uid };
-        body.graph.place(element, &row, top as u8);
-        for (level, links) in loaded.links.iter().enumerate() {
-            let level = level as u8;
-            for &uid in links.iter().take(body.graph.capacity(level)) {
-                let other = self.numbers.number(uid);
-                if other == element || body.graph.links(element, level).contains(&other) {
-                    return Err(VectorSetError("a link to itself, or twice"));
-                }
-                body.graph.add_half(element, other, level);
-            }
-        }
+        let numbers = &mut self.numbers;
+        let element = numbers.number(loaded.uid);
+        put(&mut self.set, element, loaded, |uid| Some(numbers.number(uid)))?;
         if u64::from(self.numbers.next) > self.elements_max {
             return Err(VectorSetError("a link to an element that is not there"));
         }
-        body.attributes += u32::from(!loaded.attribute.is_empty());
-        body.last_uid = body.last_uid.max(loaded.uid);
-        body.len += 1;
         Ok(())
     }
 
-    /// The set, once all elements are there.
-    pub fn finish(mut self) -> Result<VectorSet, VectorSetError> {
+    /// Adds an element under its number; its links are numbers too.
+    pub fn push_as(&mut self, element: u32, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
+        let number = |link: u64| u32::try_from(link).ok().filter(|&link| u64::from(link) < UID_MAX);
+        self.numbers.next += 1;
+        put(&mut self.set, element, loaded, number)
+    }
+
+    /// The set, once all elements are there under their numbers.
+    pub fn finish_as(mut self, state: &VectorSetState) -> Result<VectorSet, VectorSetError> {
+        const UNSOUND: VectorSetError = VectorSetError("a state that does not fit the elements");
         let body = &mut *self.set.body;
-        if body.len != self.numbers.next {
+        if body.elements.len() > state.numbers as usize {
+            return Err(UNSOUND);
+        }
+        while body.elements.len() < state.numbers as usize {
+            body.elements.push(super::Element::default());
+        }
+        state.free.iter().for_each(|&number| body.free.push(number));
+        let is_free = |&number: &u32| number < state.numbers && !is_there(body, number);
+        if !state.free.iter().all(is_free) || body.len as usize + state.free.len() != state.numbers as usize {
+            return Err(UNSOUND);
+        }
+        body.last_uid = state.last_uid;
+        if !body.graph.set_entry(state.entry) {
+            return Err(UNSOUND);
+        }
+        let elements = (0..state.numbers).filter(|&number| is_there(body, number)).collect();
+        finish(self.set, elements)
+    }
+
+    /// The set, once all elements are there.
+    pub fn finish(self) -> Result<VectorSet, VectorSetError> {
+        if self.set.body.len != self.numbers.next {
             return Err(VectorSetError("a link to an element that is not there"));
         }
-        for element in 0..body.len {
-            for level in 1..=body.graph.level(element) {
-                if body.graph.links(element, level).iter().any(|&other| body.graph.level(other) < level) {
-                    return Err(VectorSetError("a link to an element that is not on the level"));
-                }
+        let elements = (0..self.set.body.len).collect();
+        finish(self.set, elements)
+    }
+}
+
+fn is_there(body: &Body, element: u32) -> bool {
+    let elements = &body.elements;
+    (element as usize) < elements.len() && elements.get(element as usize).text.is_there()
+}
+
+/// Adds an element under a number. `number` tells those of its links.
+fn put(
+    set: &mut VectorSet,
+    element: u32,
+    loaded: LoadedElement<'_>,
+    mut number: impl FnMut(u64) -> Option<u32>,
+) -> Result<(), VectorSetError> {
+    let body = &mut *set.body;
+    let Some(top) = loaded.links.len().checked_sub(1).filter(|&top| top <= usize::from(LEVEL_MAX)) else {
+        return Err(VectorSetError("a level out of range"));
+    };
+    let Some(row) = body.space.row_of_bytes(loaded.vector, loaded.range, loaded.length) else {
+        return Err(VectorSetError("a vector of the wrong size"));
+    };
+    let is_uid = |uid: u64| uid <= UID_MAX;
+    if !is_uid(loaded.uid) || !loaded.links.iter().flatten().all(|&uid| is_uid(uid)) {
+        return Err(VectorSetError("a place out of range"));
+    }
+    while body.elements.len() <= element as usize {
+        body.elements.push(super::Element::default());
+    }
+    if body.elements.get(element as usize).text.is_there() {
+        return Err(VectorSetError("two elements of one place"));
+    }
+    let text = ElementText::new(loaded.name, loaded.attribute);
+    body.text_bytes += text.0.memory_usage();
+    *body.elements.get_mut(element as usize) = super::Element { text, uid: loaded.uid };
+    body.graph.place(element, &row, top as u8);
+    for (level, links) in loaded.links.iter().enumerate() {
+        let level = level as u8;
+        for &link in links.iter().take(body.graph.capacity(level)) {
+            let other = number(link).filter(|&other| other != element);
+            let other = other.filter(|other| !body.graph.links(element, level).contains(other));
+            let other = other.ok_or(VectorSetError("a link to itself, or twice"))?;
+            body.graph.add_half(element, other, level);
+        }
+    }
+    body.attributes += u32::from(!loaded.attribute.is_empty());
+    body.last_uid = body.last_uid.max(loaded.uid);
+    body.len += 1;
+    Ok(())
+}
+
+/// Checks the links of these elements, which are all there are, and orders their names.
+fn finish(mut set: VectorSet, mut elements: Vec<u32>) -> Result<VectorSet, VectorSetError> {
+    let body = &mut *set.body;
+    for &element in &elements {
+        for level in 0..=body.graph.level(element) {
+            let is_on = |&other: &u32| is_there(body, other) && body.graph.level(other) >= level;
+            if !body.graph.links(element, level).iter().all(is_on) {
+                return Err(VectorSetError("a link to an element that is not on the level"));
             }
         }
-        body.graph.drop_one_sided();
-        let name_of = |element: u32| body.elements.get(element as usize).text.parts().0;
-        let mut elements: Vec<u32> = (0..body.len).collect();
-        elements.sort_unstable_by(|&one, &other| name_of(one).cmp(name_of(other)));
-        if elements.windows(2).any(|pair| name_of(pair[0]) == name_of(pair[1])) {
-            return Err(VectorSetError("two elements of one name"));
-        }
-        body.names = Names::build(&elements);
-        Ok(self.set)
     }
+    body.graph.drop_one_sided();
+    let name_of = |element: u32| body.elements.get(element as usize).text.parts().0;
+    elements.sort_unstable_by(|&one, &other| name_of(one).cmp(name_of(other)));
+    if elements.windows(2).any(|pair| name_of(pair[0]) == name_of(pair[1])) {
+        return Err(VectorSetError("two elements of one name"));
+    }
+    body.names = Names::build(&elements);
+    Ok(set)
 }
