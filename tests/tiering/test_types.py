@@ -19,6 +19,8 @@ LIMIT_BYTES = 24 << 20
 # Times when fields expire, after any run of this test.
 LATER_MS = 4_000_000_000_000
 STEPS = 4_000
+# A smaller value may stay in memory, because the times or labels that are kept of it take as much.
+SMALL_BYTES = 400
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def compare(both, commands, ask):
     keys = sorted(both[0].call("KEYS", "*"))
     assert keys == sorted(both[1].call("KEYS", "*"))
     for _ in range(2):
-        wait_for_disk(both[0], keys)
+        wait_for_disk(both[0], [key for key in keys if int(both[0].call("MEMORY", "USAGE", key)) > SMALL_BYTES])
         asked = [(*words[:1], key, *words[1:]) for key in keys for words in ask]
         replies = [[reply.raw for reply in connection.pipeline(asked)] for connection in both]
         for command, on_disk, in_memory in zip(asked, *replies):

@@ -15,7 +15,7 @@ mod strings;
 mod sweep;
 mod unread;
 
-pub use unread::{Lent, Unread};
+pub use unread::{ForRequest, Lent, Take, TakenPart, Unread};
 
 use std::cell::Cell;
 

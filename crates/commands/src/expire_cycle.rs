@@ -100,8 +100,9 @@ fn walk(
     }
 }
 
-/// Removes up to `fields_max` expired fields of the hashes in a database, or some more if these are all of a
-/// hash on disk.
+/// Looks at up to `fields_max` hashes in a database from where it stopped, and removes up to as many of their
+/// expired fields, or some more if these are all of a hash on disk. One that has to be read first does not
+/// keep others from their turn.
 fn remove_fields(
     access: &mut Access<'_>,
     (shard, number): (usize, usize),
@@ -113,16 +114,22 @@ fn remove_fields(
     access.select(number);
     let mut due: Vec<(Box<[u8]>, usize)> = Vec::new();
     access.visit_shard(shard, |shard| {
-        let database = &shard.databases[number];
-        for key in database.hashes_with_expired_fields(now_ms).take(fields_max) {
+        let database = &mut shard.databases[number];
+        let (mut looked_at, mut last) = (0, None);
+        for listed in database.hashes_with_expired_fields(now_ms).take(fields_max) {
+            (looked_at, last) = (looked_at + 1, Some(listed));
+            let key = &listed.1;
             let hash = keyspace.hash(key);
             let on_disk = database.get(hash, key).filter(|entry| entry.is_cold());
             let all = on_disk.map_or(0, |entry| entry.expired_fields(now_ms));
             match on_disk.filter(|_| all == 0).and_then(Entry::cold_only) {
                 Some(cold) => unread.push(((number, hash), cold)),
-                None => due.push((key.into(), all)),
+                None => due.push((key.clone(), all)),
             }
         }
+        // At the end of the list it begins anew.
+        database.fields_cursor = last.filter(|_| looked_at == fields_max).cloned();
+        progress.visited += looked_at - due.len();
     });
     let mut left = fields_max;
     for (key, all_on_disk) in due {

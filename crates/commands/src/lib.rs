@@ -51,8 +51,8 @@ mod unpack;
 mod vector_set;
 
 pub use access::{
-    Access, Collected, Counts, Lent, Mode, NewExpiry, Unread, check_key, decayed_frequency, frequency_clock,
-    idle_seconds, restored_clock,
+    Access, Collected, Counts, ForRequest, Lent, Mode, NewExpiry, Take, TakenPart, Unread, check_key,
+    decayed_frequency, frequency_clock, idle_seconds, restored_clock,
 };
 pub use effects::{
     Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply, removal,

@@ -15,6 +15,7 @@ mod parallel;
 mod pivot;
 mod range;
 mod read;
+mod rows;
 mod table;
 mod text;
 

@@ -251,7 +251,10 @@ fn run_data(
         outcome = handler(&mut access, args, reply);
     }
     if command.info.traits.has(Traits::READS_BY_LABEL) {
-        outcome = outcome.and_then(|()| check_found(session, call, &mut access));
+        let checked = check_found(session, call, &mut access);
+        if checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
+            outcome = checked;
+        }
     }
     if session.rerun.is_noted {
         outcome = fetch::take_unread(engine, session, &mut access, outcome);

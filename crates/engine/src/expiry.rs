@@ -109,8 +109,7 @@ pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
 fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
     let entries = (ROUND_ENTRIES / context.engine.keyspace.shard_count()).clamp(1, STEP_ENTRIES);
     let mut unread = Vec::new();
-    let look =
-        |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, entries, &mut unread);
+    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, entries, &mut unread);
     let progress = try_with_shard(context, shard, 0, look);
     if !unread.is_empty() {
         context.engine.tier.reads.add_unasked(unread);

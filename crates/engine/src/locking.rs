@@ -11,7 +11,7 @@ use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome, find_keys};
 use mantissa_protocol::Args;
 use mantissa_store::series::are_there_links;
-use mantissa_store::{Entry, KeyHash, Keyspace, Kind, LockedShards, ShardSet, ValueRef};
+use mantissa_store::{KeyHash, Keyspace, LockedShards, ShardSet};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 use smallvec::SmallVec;

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mantissa_commands::{Lent, Unread};
+use mantissa_commands::{ForRequest, Lent, Unread};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
-use mantissa_store::cold::{Cold, Part};
+use mantissa_store::cold::Part;
 use parking_lot::Mutex;
 
 use crate::acl::User;
 use crate::client::ConnId;
 use crate::invocation::Command;
+use crate::memory_limit::Lease;
 use crate::state::replication::Replica;
 use crate::state::tier::{Batch, PartRead, Waiting};
 use crate::state::tracking::Tracker;
@@ -173,11 +174,13 @@ pub struct Rerun {
     /// Whether it has, and what is to be read.
     pub unread: Vec<Unread>,
     /// Records that are to be read for the request alone.
-    pub records: Vec<Cold>,
+    pub for_request: Option<ForRequest>,
     /// Those that are being read. The token is dropped with the request.
     pub batch: Option<(Arc<Batch>, Arc<()>)>,
-    /// The values of those that have been read.
+    /// What was taken of those that have been read.
     pub lent: Lent,
+    /// What holds their bytes.
+    pub leases: Vec<Arc<Lease>>,
     /// How often it has.
     pub count: u32,
     /// Calls that it has made as a script: they have been counted and shown.
@@ -190,7 +193,7 @@ impl Rerun {
 
     /// Whether values are to be read before the request runs.
     pub fn has_unread(&self) -> bool {
-        !(self.unread.is_empty() && self.records.is_empty())
+        !(self.unread.is_empty() && self.for_request.is_none())
     }
 
     /// Whether the request may end to begin anew.

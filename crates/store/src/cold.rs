@@ -426,6 +426,11 @@ impl ColdSlot {
         self.noted_place().map(|noted| unsafe { &mut (*noted).kept })
     }
 
+    /// Bytes that it takes to keep something of a value.
+    pub fn kept_bytes(kept: &Kept) -> usize {
+        allocator::class_size(size_of::<Noted>()) + kept.memory_usage()
+    }
+
     /// What is kept of the value beside its place.
     pub fn kept(&self) -> Option<&Kept> {
         Some(&self.noted()?.kept)
@@ -488,9 +493,7 @@ impl ColdSlot {
 
     /// Bytes of what is in memory, size classes included.
     pub fn memory_usage(&self) -> usize {
-        let noted = self
-            .noted()
-            .map_or(0, |noted| allocator::class_size(size_of::<Noted>()) + noted.kept.memory_usage());
+        let noted = self.kept().map_or(0, ColdSlot::kept_bytes);
         let Some(both) = self.both() else { return noted };
         let value = match &both.value {
             Value::String(text) => allocator::class_size(text.capacity()),

@@ -67,7 +67,7 @@ pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
 pub use seed::fix_hash_seed;
 pub use series::Series;
 pub use set::{Presence, Set};
-pub use shard::{Before, Database, DatabaseKey, Lookup, Shard, UnexpiredEntry, Waiter};
+pub use shard::{Before, Database, DatabaseKey, ListedHash, Lookup, Shard, UnexpiredEntry, Waiter};
 pub use shard_set::{SHARD_COUNT_MAX, ShardSet};
 pub use snapshot::moving::Move;
 pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilder};

@@ -1,7 +1,7 @@
 //! A shard: the part of every database whose keys hash to it, with the watchers and waiters of its keys.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Bound, Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,9 +29,14 @@ pub struct Database {
     pub(crate) observers: Observers,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
+    /// The hash after which the walk goes on that looks for expired fields.
+    pub fields_cursor: Option<ListedHash>,
     /// Where the walk that looks for keys to evict goes on.
     pub evict_cursor: u64,
 }
+
+/// A hash with fields that have an expiry: the one under which it is listed, a Unix time in ms, and its key.
+pub type ListedHash = (i64, Box<[u8]>);
 
 /// Counts and indexes of a database's entries: those with an expiry, and series with labels.
 #[derive(Default)]
@@ -40,7 +45,7 @@ struct Expiries {
     keys: usize,
     /// The keys of hashes with fields that have an expiry, with the expiry under which each is here
     /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
-    hashes: BTreeSet<(i64, Box<[u8]>)>,
+    hashes: BTreeSet<ListedHash>,
     /// Series by their labels.
     labels: LabelIndex,
     /// Some of the keys with an expiry, while an eviction policy needs them.
@@ -247,6 +252,7 @@ impl Database {
             expiries: Expiries::default(),
             observers: Observers::default(),
             expire_cursor: 0,
+            fields_cursor: None,
             evict_cursor: 0,
         }
     }
@@ -284,10 +290,12 @@ impl Database {
         self.expiries.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
     }
 
-    /// The keys of the hashes that may have expired fields, the earliest expiry first.
-    pub fn hashes_with_expired_fields(&self, now_ms: i64) -> impl Iterator<Item = &[u8]> {
-        let due = self.expiries.hashes.iter().take_while(move |(time, _)| *time <= now_ms);
-        due.map(|(_, key)| &**key)
+    /// The keys of the hashes that may have expired fields, each with the expiry under which it is listed, the
+    /// earliest first, from [`Database::fields_cursor`] on.
+    pub fn hashes_with_expired_fields(&self, now_ms: i64) -> impl Iterator<Item = &ListedHash> {
+        let from = self.fields_cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let listed = self.expiries.hashes.range((from, Bound::Unbounded));
+        listed.take_while(move |(time, _)| *time <= now_ms)
     }
 
     /// To be called when the expiries of a hash's fields have changed.

@@ -3,9 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
-use mantissa_store::cold::Cold;
 
-use super::{Counts, Unread};
+use super::{Counts, ForRequest, Unread};
 use crate::effects::{Effects, Event, EventClass};
 
 /// Database and key of a lookup that found nothing, and how many events came before it.
@@ -32,7 +31,7 @@ pub struct Collected {
     /// Those, to be read before the command runs again.
     unread: RefCell<Vec<Unread>>,
     /// Records that are to be read for the command alone before it runs again.
-    records: RefCell<Vec<Cold>>,
+    for_request: RefCell<Option<ForRequest>>,
 }
 
 impl Collected {
@@ -108,22 +107,22 @@ impl Collected {
         self.unread.borrow_mut().push(unread);
     }
 
-    /// A record has to be read for the command alone before it runs again.
+    /// Records have to be read for the command alone before it runs again.
     #[cold]
-    pub(super) fn note_record(&self, record: Cold) {
+    pub(super) fn note_for_request(&self, records: ForRequest) {
         self.has_more.set(true);
-        self.records.borrow_mut().push(record);
+        *self.for_request.borrow_mut() = Some(records);
     }
 
     /// Whether there are such values.
     pub(super) fn has_unread(&self) -> bool {
-        self.has_more.get() && !(self.unread.borrow().is_empty() && self.records.borrow().is_empty())
+        self.has_more.get() && !(self.unread.borrow().is_empty() && self.for_request.borrow().is_none())
     }
 
     /// Takes them, and forgets lookups: they will be made again.
-    pub(super) fn take_unread(&mut self) -> (Vec<Unread>, Vec<Cold>) {
+    pub(super) fn take_unread(&mut self) -> (Vec<Unread>, Option<ForRequest>) {
         self.forget_lookups();
-        (self.unread.take(), self.records.take())
+        (self.unread.take(), self.for_request.take())
     }
 
     /// Takes the counts, if there is nothing else.
@@ -149,7 +148,7 @@ impl Collected {
             missed,
             leaves_unread: _,
             unread: _,
-            records: _,
+            for_request: _,
         } = std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();

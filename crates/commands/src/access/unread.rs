@@ -1,6 +1,8 @@
 //! Values on disk that a command turns out to need: those of keys that follow from other values.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use mantissa_store::cold::{Cold, RecordId};
 use mantissa_store::{Entry, KeyHash, Value};
@@ -8,12 +10,32 @@ use mantissa_store::{Entry, KeyHash, Value};
 use super::Access;
 use crate::error::{Error, Outcome};
 
+/// Ends a command that is run again.
+const RUN_AGAIN: Error = Error::fixed("ERR the command is run again once values have been read");
+
 /// A value that is on disk and not in memory: its database, the hash of its key, and its record.
 pub type Unread = ((usize, KeyHash), Cold);
 
-/// Values of records that were read for one request. They are in no entry. Each names its record, so that no
-/// other value gets its place meanwhile.
-pub type Lent = HashMap<RecordId, (Cold, Value)>;
+/// What a request takes of a value that was read for it alone. It runs where the value is read, on another
+/// thread, with nothing locked: the value itself leaves memory at once.
+/// It returns the bytes of what it took as well.
+pub type Take = Arc<dyn Fn(&Cold, Value) -> (TakenPart, usize) + Send + Sync>;
+
+/// Anything that was taken of a value.
+pub type TakenPart = Arc<dyn Any + Send + Sync>;
+
+/// Records that are to be read for one request alone.
+#[derive(Clone)]
+pub struct ForRequest {
+    /// The records.
+    pub records: Vec<Cold>,
+    /// What is taken of each.
+    pub take: Take,
+}
+
+/// What was taken of records for one request, by record and type. Each names its record, so that no other
+/// value gets its place meanwhile.
+pub type Lent = HashMap<(RecordId, TypeId), (Cold, TakenPart)>;
 
 impl<'a> Access<'a> {
     /// Lends values that were read for this request.
@@ -21,26 +43,45 @@ impl<'a> Access<'a> {
         self.lent = Some(lent).filter(|lent| !lent.is_empty());
     }
 
-    /// The values of these records, each with its key. Where none is locked they are read before the command
-    /// is run again, which this error ends: a few as any value is, for their entries, and many for this
-    /// request alone.
-    pub(crate) fn values_of(&self, records: Vec<(&[u8], &Cold)>) -> Outcome<Vec<Value>> {
+    /// What `take` makes of the values of these records, each with its key. Where none is locked they are read
+    /// before the command is run again, which this error ends: a few as any value is, for their entries, and
+    /// many for this request alone, so that memory need not have room for them. `take` also tells the bytes
+    /// that it took.
+    pub(crate) fn taken_of<T: Any + Send + Sync>(
+        &self,
+        records: Vec<(&[u8], &Cold)>,
+        take: impl Fn(&Cold, Value) -> (T, usize) + Send + Sync + 'static,
+    ) -> Outcome<Vec<Arc<T>>> {
         const FEW: usize = 64;
-        let lent = |cold: &Cold| self.lent.and_then(|lent| lent.get(&cold.id()));
-        let is_few = self.lent.is_none() && records.len() <= FEW;
-        let is_left = self.collected.leaves_unread;
-        for (key, cold) in records.iter().filter(|(_, cold)| is_left && lent(cold).is_none()) {
-            match is_few {
-                true => self.collected.note_unread(((self.database, self.hash(key)), (*cold).clone())),
-                false => self.collected.note_record((*cold).clone()),
+        const FEW_BYTES: usize = 1 << 20;
+        let lent = |cold: &Cold| {
+            let (_, part) = self.lent?.get(&(cold.id(), TypeId::of::<T>()))?;
+            Arc::clone(part).downcast::<T>().ok()
+        };
+        let read = |cold: &Cold| match cold.read() {
+            Ok(value) => Ok(Arc::new(take(cold, value).0)),
+            Err(reason) => Err(Error::new(format!("ERR {reason}"))),
+        };
+        if !self.collected.leaves_unread {
+            return records.into_iter().map(|(_, cold)| lent(cold).map_or_else(|| read(cold), Ok)).collect();
+        }
+        let unread: Vec<_> = records.iter().filter(|(_, cold)| lent(cold).is_none()).collect();
+        let bytes: usize = unread.iter().map(|(_, cold)| cold.place().len()).sum();
+        if self.lent.is_none() && unread.len() <= FEW && bytes <= FEW_BYTES {
+            for (key, cold) in unread {
+                self.collected.note_unread(((self.database, self.hash(key)), (*cold).clone()));
             }
+        } else if !unread.is_empty() {
+            let records = unread.into_iter().map(|(_, cold)| (*cold).clone()).collect();
+            let take: Take = Arc::new(move |cold, value| {
+                let (part, bytes) = take(cold, value);
+                (Arc::new(part), bytes)
+            });
+            self.collected.note_for_request(ForRequest { records, take });
+            return Err(RUN_AGAIN);
         }
         self.leave_if_unread()?;
-        let read = |(_, cold): (&[u8], &Cold)| match lent(cold) {
-            Some((_, value)) => Ok(value.clone()),
-            None => cold.read().map_err(|reason| Error::new(format!("ERR {reason}"))),
-        };
-        records.into_iter().map(read).collect()
+        Ok(records.into_iter().filter_map(|(_, cold)| lent(cold)).collect())
     }
 
     /// Sees to it that the value of a key's entry is in memory. False if it has been noted to be read before
@@ -60,7 +101,7 @@ impl<'a> Access<'a> {
     /// Ends the command if values have to be read before it runs again.
     pub fn leave_if_unread(&self) -> Outcome {
         match self.collected.has_unread() {
-            true => Err(Error::fixed("ERR the command is run again once values have been read")),
+            true => Err(RUN_AGAIN),
             false => Ok(()),
         }
     }
@@ -68,7 +109,7 @@ impl<'a> Access<'a> {
     /// Takes the values that are to be read before the command runs again, and the records that are to be
     /// read for it alone, if there are some. Its lookups are forgotten then.
     #[inline]
-    pub fn take_unread(&mut self) -> Option<(Vec<Unread>, Vec<Cold>)> {
+    pub fn take_unread(&mut self) -> Option<(Vec<Unread>, Option<ForRequest>)> {
         self.collected.has_unread().then(|| self.collected.take_unread())
     }
 }

@@ -2,7 +2,7 @@
 
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 use mantissa_store::ValueType;
-use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series, are_there_links};
+use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
 use smallvec::SmallVec;
 
 use super::options::{Given, policy};
@@ -115,7 +115,7 @@ pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     }
     let key = args.at(1);
     let sample = sample_of(access, args.at(2), args.at(3))?;
-    compaction::bring_touched(access, key, sample.time)?;
+    compaction::bring_touched(access, [(key, sample.time)].into_iter())?;
     // A new series has no duplicates, and the module does not look at the option then.
     let found = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?;
     let (is_there, has_links) = (found.is_some(), found.is_some_and(|series| series.has_links()));
@@ -222,15 +222,11 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 
 /// Sees to it that the series are in memory that the samples of TS.MADD may lead to a change of.
 fn bring_touched_by_all(access: &Access<'_>, args: Args<'_>) -> Outcome {
-    if !are_there_links() {
-        return Ok(());
-    }
-    for at in (1..args.len()).step_by(3) {
-        if let Ok(sample) = sample_of(access, args.at(at + 1), args.at(at + 2)) {
-            compaction::bring_touched(access, args.at(at), sample.time)?;
-        }
-    }
-    Ok(())
+    let samples = (1..args.len()).step_by(3).filter_map(|at| {
+        let sample = sample_of(access, args.at(at + 1), args.at(at + 2)).ok()?;
+        Some((args.at(at), sample.time))
+    });
+    compaction::bring_touched(access, samples)
 }
 
 /// Samples that are appended together.
@@ -342,7 +338,7 @@ fn change_by(
         Some(word) if word != b"*" => time_of(word).ok_or(Error::fixed("ERR TSDB: invalid timestamp"))?,
         _ => u64::try_from(access.clock_ms()).unwrap_or_default(),
     };
-    compaction::bring_touched(access, key, time)?;
+    compaction::bring_touched(access, [(key, time)].into_iter())?;
     compaction::forget_lost(access, key);
     let is_made = make_if_absent(access, args, name)?;
     let series = series_of(access, key, WRONG_TYPE)?;

@@ -8,10 +8,10 @@ mod flat;
 mod ipc;
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::Series;
 use mantissa_store::series::Label;
 
 use super::range::Query;
+use super::rows::{Found, Rows};
 use super::{compaction, many, place_of, series};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -23,18 +23,16 @@ const TOO_LARGE: Error =
     Error::fixed("ERR the table is too large, ask for fewer series, less time or buckets");
 
 /// Rows of one series.
-struct Rows {
+struct OfSeries {
     key: Box<[u8]>,
     labels: Box<[Label]>,
-    times: Vec<u64>,
-    /// As many for each time as there are aggregations.
-    values: Vec<f64>,
+    rows: Rows,
 }
 
 /// A table under way.
 struct Table {
     query: Query,
-    series: Vec<Rows>,
+    series: Vec<OfSeries>,
     cells: usize,
 }
 
@@ -43,24 +41,20 @@ impl Table {
         Table { query, series: Vec::new(), cells: 0 }
     }
 
-    fn add(&mut self, key: &[u8], series: &Series) -> Outcome {
-        let labels = series.options().labels.clone();
-        let mut rows = Rows { key: key.into(), labels, times: Vec::new(), values: Vec::new() };
-        self.query.run(series, &mut |time, values| {
-            rows.times.push(time);
-            rows.values.extend_from_slice(values);
-        })?;
+    fn add(&mut self, key: Box<[u8]>, series: Found) -> Outcome {
+        let labels = series.labels().into();
+        let rows = series.into_rows(&self.query)?;
         self.cells += rows.values.len();
-        self.series.push(rows);
+        self.series.push(OfSeries { key, labels, rows });
         if self.cells > CELLS_MAX { Err(TOO_LARGE) } else { Ok(()) }
     }
 
     /// The times of all series, each once.
     fn times(&self) -> Vec<u64> {
         let Some((first, others)) = self.series.split_first() else { return Vec::new() };
-        let mut times = first.times.clone();
-        if others.iter().any(|rows| rows.times != first.times) {
-            others.iter().for_each(|rows| times.extend_from_slice(&rows.times));
+        let mut times = first.rows.times.clone();
+        if others.iter().any(|other| other.rows.times != first.rows.times) {
+            others.iter().for_each(|other| times.extend_from_slice(&other.rows.times));
             // The times of each series are in order already, which this sort makes use of.
             times.sort();
             times.dedup();
@@ -76,10 +70,10 @@ impl Table {
         }
         let aggregations: Vec<&str> = self.query.aggregations().iter().map(|one| one.name()).collect();
         let mut columns = Vec::with_capacity(self.series.len() * width);
-        for rows in &self.series {
+        for series in &self.series {
             for index in 0..width {
                 let aggregation = aggregations.get(index).filter(|_| width > 1);
-                columns.push(rows.column(&times, (index, width), aggregation.copied()));
+                columns.push(series.column(&times, (index, width), aggregation.copied()));
             }
         }
         reply.bulk(&ipc::stream(&times, &columns));
@@ -87,7 +81,7 @@ impl Table {
     }
 }
 
-impl Rows {
+impl OfSeries {
     /// The column of one of the values of each time.
     fn column(
         &self,
@@ -99,8 +93,8 @@ impl Rows {
         let key = text(&self.key);
         let name = aggregation.map_or_else(|| key.clone(), |aggregation| format!("{aggregation}({key})"));
         let metadata = self.labels.iter().map(|(name, value)| (text(name), text(value))).collect();
-        let values = self.values.iter().skip(index).step_by(width).copied();
-        let mut own = self.times.iter().copied().zip(values).peekable();
+        let values = self.rows.values.iter().skip(index).step_by(width).copied();
+        let mut own = self.rows.times.iter().copied().zip(values).peekable();
         let mut present = vec![0_u8; times.len().div_ceil(8)];
         let mut missing = 0;
         let mut value_at = |(row, &time): (usize, &u64)| match own.next_if(|one| one.0 == time) {
@@ -135,9 +129,10 @@ pub(super) fn of_keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     for &key in &keys {
         let series = series(access, key)?;
         if with_open && series.source().is_some() {
-            table.add(key, &compaction::with_open_bucket(access, key, series)?)?;
+            let series = compaction::with_open_bucket(access, key, series)?;
+            table.add(key.into(), Found::Series(series))?;
         } else {
-            table.add(key, series)?;
+            table.add(key.into(), Found::Series(series.clone()))?;
         }
     }
     keys.sort_unstable();
@@ -150,8 +145,8 @@ pub(super) fn of_keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 /// `MANTISSA.TS.MARROW from to [options of TS.RANGE] FILTER condition [condition ...]`
 pub(super) fn of_labels(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut table = Table::new(Query::parse(args, 1, false, "mantissa.ts.marrow")?);
-    for (key, series) in many::found(access, args)? {
-        table.add(&key, &series)?;
+    for (key, series) in many::found(access, args, &table.query)? {
+        table.add(key, series)?;
     }
     table.write(reply)
 }

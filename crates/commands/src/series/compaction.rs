@@ -5,15 +5,16 @@
 //! samples it needs are read before it runs again; links are known without that. What a rule leads to is not
 //! logged: it follows from the write to the source, on replicas as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::cold::Cold;
 use mantissa_store::series::{
     Aggregation, Change, DuplicatePolicy, Rule, Sample, Series, Update, are_there_links,
 };
-use mantissa_store::{Entry, Kind, ValueType};
+use mantissa_store::{Entry, Kind, Value, ValueType};
 
-use super::filter::{Place, in_memory};
+use super::filter::Place;
 use super::{NO_KEY, add, series_mut, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -28,21 +29,34 @@ fn peek<'a>(access: &'a Access<'_>, key: &[u8]) -> Option<&'a Series> {
 
 /// Sees to it that series at these keys are in memory, before the command changes anything. An error ends it.
 fn bring<'k>(access: &Access<'_>, keys: impl Iterator<Item = &'k [u8]>) -> Outcome {
+    note(access, keys)?;
+    access.leave_if_unread()
+}
+
+/// The same, where others are noted before the command ends ([`Access::leave_if_unread`]).
+fn note<'k>(access: &Access<'_>, keys: impl Iterator<Item = &'k [u8]>) -> Outcome {
     for key in keys {
         if let Some(entry) = access.peek(key).filter(|entry| entry.kind() == Kind::Series) {
             access.bring(key, entry)?;
         }
     }
-    access.leave_if_unread()
+    Ok(())
 }
 
-/// The same for those that a sample of the series at a key may lead to a change of.
-pub(super) fn bring_touched(access: &Access<'_>, key: &[u8], time: u64) -> Outcome {
-    let series = if are_there_links() { peek(access, key) } else { None };
-    match series.filter(|series| series.has_links()) {
-        Some(series) => bring(access, series.touched_by(time)),
-        None => Ok(()),
+/// The same for those that samples, each of the series at a key, may lead to a change of.
+pub(super) fn bring_touched<'k>(
+    access: &Access<'_>,
+    samples: impl Iterator<Item = (&'k [u8], u64)>,
+) -> Outcome {
+    if !are_there_links() {
+        return Ok(());
     }
+    for (key, time) in samples {
+        if let Some(series) = peek(access, key).filter(|series| series.has_links()) {
+            note(access, series.touched_by(time))?;
+        }
+    }
+    access.leave_if_unread()
 }
 
 /// The same for all that have the buckets of the series at a key.
@@ -93,48 +107,68 @@ fn open_bucket_of(source: &Series, key: &[u8]) -> Option<Sample> {
 
 /// A series at a key with the value so far of the bucket under way as its latest sample.
 pub(super) fn with_open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Outcome<Series> {
-    Ok(with_latest(series, open_bucket(access, key, series)?))
+    let mut latest = series.clone();
+    add_latest(&mut latest, open_bucket(access, key, series)?);
+    Ok(latest)
 }
 
-/// Gives series that have the buckets of others the value so far of the bucket under way as their latest
-/// sample. For commands that visit shards one at a time.
-pub(super) fn add_open_buckets(access: &mut Access<'_>, found: &mut [(Box<[u8]>, Series)]) -> Outcome {
+/// The values so far of the buckets under way that a source has, each with the key of its series.
+type OpenBuckets = Vec<(Box<[u8]>, Sample)>;
+
+/// The values so far of the buckets under way of series that have the buckets of others. For commands that
+/// visit shards one at a time.
+pub(super) fn open_buckets(
+    access: &mut Access<'_>,
+    found: &[(Box<[u8]>, Place)],
+) -> Outcome<HashMap<Box<[u8]>, Sample>> {
     let (database, now_ms, keyspace) = (access.database(), access.now_ms(), access.keyspace());
-    let mut sources: BTreeMap<Box<[u8]>, Place> = BTreeMap::new();
-    for source in found.iter().filter_map(|(_, series)| series.source()) {
+    let sources: BTreeSet<&[u8]> = found.iter().filter_map(|(_, place)| place.source()).collect();
+    let mut places: Vec<(&[u8], Place)> = Vec::new();
+    for source in sources {
         let hash = keyspace.hash(source);
         let place = access.visit_shard(keyspace.shard_of(hash), |shard| {
             let entry = shard.databases[database].get(hash, source);
             let entry = entry.filter(|entry| entry.kind() == Kind::Series && !entry.has_expired(now_ms));
             entry.map(Place::of)
         });
-        if let Some(place) = place {
-            sources.insert(source.into(), place);
-        }
+        places.extend(place.map(|place| (source, place)));
     }
-    let sources = in_memory(access, sources.into_iter().collect())?;
-    for (key, series) in found {
-        let Some(of) = series.source() else { continue };
-        let source = sources.binary_search_by(|(source, _)| (**source).cmp(of));
-        let open = source.ok().and_then(|index| open_bucket_of(&sources[index].1, key));
-        *series = with_latest(series, open);
+    let of_all = |source: &Series| -> OpenBuckets {
+        let destinations = source.rules().iter().map(|rule| &rule.destination);
+        destinations.filter_map(|key| Some((key.clone(), open_bucket_of(source, key)?))).collect()
+    };
+    let on_disk = places.iter().filter_map(|(source, place)| Some((*source, place.cold()?))).collect();
+    let take = move |_: &Cold, value| {
+        let buckets = Series::of(Value::borrow(&value)).map(of_all).unwrap_or_default();
+        let bytes = buckets.iter().map(|(key, _)| key.len() + size_of::<(Box<[u8]>, Sample)>()).sum();
+        (buckets, bytes)
+    };
+    let read = access.taken_of(on_disk, take)?;
+    let mut read = read.into_iter();
+    let mut open: HashMap<(&[u8], Box<[u8]>), Sample> = HashMap::new();
+    for (source, place) in &places {
+        let buckets = match place {
+            Place::InMemory(series) => of_all(series),
+            Place::OnDisk(..) => read.next().map(|buckets| (*buckets).clone()).unwrap_or_default(),
+        };
+        open.extend(buckets.into_iter().map(|(key, sample)| ((*source, key), sample)));
     }
-    Ok(())
+    let of =
+        |(key, place): &(Box<[u8]>, Place)| Some((key.clone(), *open.get(&(place.source()?, key.clone()))?));
+    Ok(found.iter().filter_map(of).collect())
 }
 
-fn with_latest(series: &Series, open: Option<Sample>) -> Series {
-    let mut series = series.clone();
-    if let Some(open) = open {
-        let last = series.last().map_or(0, |last| last.time);
-        if series.options().retention_ms > 0 {
-            // It does not make others too old.
-            let retention_ms = &mut series.options_mut().retention_ms;
-            *retention_ms = retention_ms.saturating_add(open.time.saturating_sub(last));
-        }
-        // One that is too old is not shown either.
-        let _ = series.add(open, DuplicatePolicy::Last);
+/// Gives a series the value so far of the bucket under way as its latest sample, if there is one.
+pub(super) fn add_latest(series: &mut Series, open: Option<Sample>) {
+    let Some(open) = open else { return };
+    let last = series.last().map_or(0, |last| last.time);
+    if series.options().retention_ms > 0 {
+        // It does not make others too old.
+        let retention_ms = &mut series.options_mut().retention_ms;
+        *retention_ms = retention_ms.saturating_add(open.time.saturating_sub(last));
     }
-    series
+    // One that is too old is not shown either.
+    let _ = series.add(open, DuplicatePolicy::Last);
 }
 
 fn is_destination(access: &Access<'_>, key: &[u8], source: &[u8]) -> bool {

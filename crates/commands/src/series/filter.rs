@@ -1,10 +1,9 @@
 //! Finding series by their labels.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use mantissa_store::cold::Cold;
-use mantissa_store::series::Label;
-use mantissa_store::{Entry, Series, Value, ValueType};
+use mantissa_store::{Entry, Series, ValueType};
 
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -76,7 +75,7 @@ impl<'a> Filter<'a> {
 
     /// What `look` says of the series that it admits, in the order of their keys. Shards are visited one at a
     /// time, and nothing is read from disk.
-    fn visit<R>(&self, access: &mut Access<'_>, look: impl Fn(&Entry) -> R) -> Vec<(Box<[u8]>, R)> {
+    fn visit<R>(&self, access: &mut Access<'_>, mut look: impl FnMut(&Entry) -> R) -> Vec<(Box<[u8]>, R)> {
         let (database, now_ms) = (access.database(), access.now_ms());
         let keyspace = access.keyspace();
         let mut found: Vec<(Box<[u8]>, R)> = Vec::new();
@@ -110,10 +109,9 @@ impl<'a> Filter<'a> {
         found
     }
 
-    /// The series that it admits, in the order of their keys. Those on disk are read.
-    pub(super) fn find(&self, access: &mut Access<'_>) -> Outcome<Vec<(Box<[u8]>, Series)>> {
-        let found = self.visit(access, Place::of);
-        in_memory(access, found)
+    /// Where the series are that it admits, in the order of their keys.
+    pub(super) fn places(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Place)> {
+        self.visit(access, Place::of)
     }
 
     /// The keys of the series that it admits, in their order.
@@ -121,72 +119,70 @@ impl<'a> Filter<'a> {
         self.visit(access, |_| ()).into_iter().map(|(key, ())| key).collect()
     }
 
-    /// The labels of the series that it admits, in the order of their keys.
-    pub(super) fn labels(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
-        self.visit(access, labels_of)
+    /// The same. `note` sees the name and value of each of their labels.
+    pub(super) fn labels(
+        &self,
+        access: &mut Access<'_>,
+        mut note: impl FnMut(&[u8], &[u8]),
+    ) -> Vec<Box<[u8]>> {
+        let look = |entry: &Entry| entry.series_labels().for_each(|(name, value)| note(name, value));
+        self.visit(access, look).into_iter().map(|(key, ())| key).collect()
     }
 }
 
 /// Where a series was found.
 pub(super) enum Place {
     InMemory(Series),
-    OnDisk(Cold),
+    /// Its record, and the key of the series whose buckets it has.
+    OnDisk(Cold, Option<Box<[u8]>>),
 }
 
 impl Place {
     /// That of an entry, which is not to be anything else than a series.
     pub(super) fn of(entry: &Entry) -> Place {
         match entry.cold_only() {
-            Some(cold) => Place::OnDisk(cold),
+            Some(cold) => Place::OnDisk(cold, entry.series_source().map(Box::from)),
             None => Place::InMemory(Series::of(entry.value()).cloned().unwrap_or_default()),
+        }
+    }
+
+    /// The key of the series whose buckets it has.
+    pub(super) fn source(&self) -> Option<&[u8]> {
+        match self {
+            Place::InMemory(series) => series.source(),
+            Place::OnDisk(_, source) => source.as_deref(),
+        }
+    }
+
+    /// The record, if it is on disk.
+    pub(super) fn cold(&self) -> Option<&Cold> {
+        match self {
+            Place::InMemory(_) => None,
+            Place::OnDisk(cold, _) => Some(cold),
         }
     }
 }
 
-/// Series that were found with their shards locked. Those on disk are read now that none is.
-pub(super) fn in_memory(
-    access: &Access<'_>,
-    mut found: Vec<(Box<[u8]>, Place)>,
-) -> Outcome<Vec<(Box<[u8]>, Series)>> {
-    let on_disk = found.iter().filter_map(|(key, place)| match place {
-        Place::OnDisk(cold) => Some((&**key, cold)),
-        Place::InMemory(_) => None,
-    });
-    let read = access.values_of(on_disk.collect())?;
-    let places = found.iter_mut().map(|(_, place)| place);
-    for (place, value) in places.filter(|place| matches!(place, Place::OnDisk(_))).zip(read) {
-        let Value::Series(series) = value else { return Err(super::WRONG_TYPE) };
-        *place = Place::InMemory(series);
-    }
-    let series = |(key, place)| match place {
-        Place::InMemory(series) => Some((key, series)),
-        Place::OnDisk(_) => None,
-    };
-    Ok(found.into_iter().filter_map(series).collect())
-}
-
-fn labels_of(entry: &Entry) -> Box<[Label]> {
-    entry.series_labels().map(|(name, value)| (name.into(), value.into())).collect()
-}
-
-/// The labels of all series that have some, in the order of their keys. Shards are visited one at a time.
-pub(super) fn all_labels(access: &mut Access<'_>) -> Vec<(Box<[u8]>, Box<[Label]>)> {
+/// The keys of all series that have labels. `note` sees the name and value of each label. Shards are visited
+/// one at a time.
+pub(super) fn all_labels(access: &mut Access<'_>, mut note: impl FnMut(&[u8], &[u8])) -> BTreeSet<Box<[u8]>> {
     let (database, now_ms) = (access.database(), access.now_ms());
     let keyspace = access.keyspace();
-    let mut found: BTreeMap<Box<[u8]>, Box<[Label]>> = BTreeMap::new();
+    let mut found: BTreeSet<Box<[u8]>> = BTreeSet::new();
     for index in 0..access.shard_count() {
         access.visit_shard(index, |shard| {
             let database = &shard.databases[database];
             for key in database.labels().all_keys() {
                 let entry = database.get(keyspace.hash(key), key);
                 let entry = entry.filter(|entry| !entry.has_expired(now_ms));
-                if let Some(entry) = entry.filter(|_| !found.contains_key(key)) {
-                    found.insert(key.into(), labels_of(entry));
+                if let Some(entry) = entry.filter(|_| !found.contains(key)) {
+                    found.insert(key.into());
+                    entry.series_labels().for_each(|(name, value)| note(name, value));
                 }
             }
         });
     }
-    found.into_iter().collect()
+    found
 }
 
 #[cfg(test)]

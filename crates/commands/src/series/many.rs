@@ -1,21 +1,27 @@
 //! Commands on all series that have certain labels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_protocol::{Args, Deferred, Reply};
-use mantissa_store::Series;
+use mantissa_store::cold::{Cold, RecordId};
 use mantissa_store::series::{Aggregation, Aggregator, Label, Sample};
 
-use super::filter::Filter;
+use super::filter::{Filter, Place};
 use super::range::Query;
+use super::rows::{Found, Taken};
 use super::{compaction, parallel, place_of, write_labels, write_sample};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
 
 /// A series with its key.
-type One = (Box<[u8]>, Series);
-type Found = Vec<One>;
+type One = (Box<[u8]>, Found);
+
+/// Values that are taken of series on disk for one request: half a gigabyte of them.
+const CELLS_MAX: usize = 1 << 26;
+const TOO_MANY_CELLS: Error =
+    Error::fixed("ERR too many samples to be read from disk, ask for fewer series, less time or buckets");
 
 /// The labels that are told of each series.
 enum Shown<'a> {
@@ -75,19 +81,40 @@ fn filter<'a>(args: Args<'a>, end: usize) -> Outcome<Filter<'a>> {
     Filter::parse(args.iter().take(end).skip(place + 1))
 }
 
-/// The series that a filter admits. The client must have the right to read them all.
-fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>) -> Outcome<Found> {
-    let mut found = filter.find(access)?;
-    if place_of(args, "LATEST").is_some() {
-        compaction::add_open_buckets(access, &mut found)?;
-    }
-    access.note_found(found.iter().map(|(key, _)| key.clone()));
-    Ok(found)
+/// The series that a filter admits, for a query. The client must have the right to read them all.
+fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>, query: &Query) -> Outcome<Vec<One>> {
+    let places = filter.places(access);
+    access.note_found(places.iter().map(|(key, _)| key.clone()));
+    let open = match place_of(args, "LATEST") {
+        Some(_) => compaction::open_buckets(access, &places)?,
+        None => HashMap::new(),
+    };
+    let on_disk = || places.iter().filter_map(|(key, place)| Some((&**key, place.cold()?)));
+    let open_of_record: HashMap<RecordId, Sample> =
+        on_disk().filter_map(|(key, cold)| Some((cold.id(), *open.get(key)?))).collect();
+    let (query, cells) = (query.clone(), AtomicUsize::new(0));
+    let take = move |cold: &Cold, value| {
+        let mut taken = Taken::of(&query, value, open_of_record.get(&cold.id()).copied());
+        if cells.fetch_add(taken.cells(), Ordering::Relaxed) > CELLS_MAX {
+            taken = Taken::refused(TOO_MANY_CELLS);
+        }
+        let bytes = taken.bytes();
+        (taken, bytes)
+    };
+    let mut taken = access.taken_of(on_disk().collect(), take)?.into_iter();
+    let found = |(key, place): (Box<[u8]>, Place)| match place {
+        Place::InMemory(mut series) => {
+            compaction::add_latest(&mut series, open.get(&key).copied());
+            Some((key, Found::Series(series)))
+        }
+        Place::OnDisk(..) => Some((key, Found::Taken(taken.next()?))),
+    };
+    Ok(places.into_iter().filter_map(found).collect())
 }
 
-/// The series that the words after FILTER, which come last, admit.
-pub(super) fn found(access: &mut Access<'_>, args: Args<'_>) -> Outcome<Vec<(Box<[u8]>, Series)>> {
-    find(access, args, &filter(args, args.len())?)
+/// The series that the words after FILTER, which come last, admit, for a query.
+pub(super) fn found(access: &mut Access<'_>, args: Args<'_>, query: &Query) -> Outcome<Vec<One>> {
+    find(access, args, &filter(args, args.len())?, query)
 }
 
 /// Begins a list with a key for each element.
@@ -136,20 +163,22 @@ pub(super) fn querylabels(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
         _ => return Err(Error::fixed("ERR TSDB: expected LABELS or VALUES")),
     };
     let rest = args.from(if wanted.is_none() { 2 } else { 3 });
-    let found = match rest.get(0) {
-        None => super::filter::all_labels(access),
+    let mut texts: BTreeSet<Box<[u8]>> = BTreeSet::new();
+    let note = |name: &[u8], value: &[u8]| {
+        let text = if wanted.is_none() { name } else { value };
+        if wanted.is_none_or(|wanted| *name == *wanted) && !texts.contains(text) {
+            texts.insert(text.into());
+        }
+    };
+    let found: Vec<Box<[u8]>> = match rest.get(0) {
+        None => super::filter::all_labels(access, note).into_iter().collect(),
         Some(word) if !parse::is(word, "FILTER") => return Err(Error::arity("ts.querylabels")),
         Some(_) if rest.len() == 1 => {
             return Err(Error::fixed("ERR TSDB: missing labels for filter argument"));
         }
-        Some(_) => Filter::parse(rest.iter().skip(1))?.labels(access),
+        Some(_) => Filter::parse(rest.iter().skip(1))?.labels(access, note),
     };
-    access.note_found(found.iter().map(|(key, _)| key.clone()));
-    let labels = found.iter().flat_map(|(_, labels)| labels);
-    let texts: BTreeSet<&[u8]> = match wanted {
-        None => labels.map(|(name, _)| &**name).collect(),
-        Some(wanted) => labels.filter(|(name, _)| **name == *wanted).map(|(_, value)| &**value).collect(),
-    };
+    access.note_found(found);
     reply.set(texts.len());
     texts.iter().for_each(|text| reply.bulk(text));
     Ok(())
@@ -161,12 +190,13 @@ pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     place_of(args, "FILTER").ok_or(Error::arity("ts.mget"))?;
     let shown = Shown::parse(args)?;
-    let found = find(access, args, &filter(args, args.len())?)?;
+    let query = Query::latest();
+    let found = found(access, args, &query)?;
     begin(reply, found.len());
     for (key, series) in &found {
         begin_element(reply, key, 2);
-        shown.write(&series.options().labels, reply);
-        match series.last() {
+        shown.write(series.labels(), reply);
+        match series.last(&query)? {
             Some(sample) => write_sample(reply, sample),
             None => reply.array(0),
         }
@@ -203,13 +233,15 @@ fn of_many(
     if grouping.is_some() && query.width() > 1 {
         return Err(Error::fixed("ERR TSDB: GROUPBY takes one aggregator only"));
     }
-    let found = find(access, args, &filter)?;
     if let Some(grouping) = grouping {
-        return grouping.write(&found, query, (&shown, excludes_empty), reply);
+        let (query, count) = query.unbounded();
+        let found = find(access, args, &filter, &query)?;
+        return grouping.write(&found, (&query, count), (&shown, excludes_empty), reply);
     }
+    let found = find(access, args, &filter, &query)?;
     let list = reply.defer();
     let how = (&shown, excludes_empty);
-    let runs = parallel::runs(&found, |(_, series)| query.samples(series));
+    let runs = parallel::runs(&found, |(_, series)| series.samples(&query));
     let mut count = 0;
     if runs.len() < 2 {
         count = write_run(&found, &query, how, reply)?;
@@ -240,7 +272,7 @@ fn write_run(
     for (key, series) in run {
         let start = reply.len();
         begin_element(reply, key, if reply.is_resp3() { 3 } else { 2 });
-        shown.write(&series.options().labels, reply);
+        shown.write(series.labels(), reply);
         if reply.is_resp3() {
             reply.map(1);
             reply.bulk(b"aggregators");
@@ -248,7 +280,7 @@ fn write_run(
             reply.array(names.len());
             names.for_each(|name| reply.bulk(name.as_bytes()));
         }
-        if query.write(series, reply)? == 0 && excludes_empty {
+        if series.write(query, reply)? == 0 && excludes_empty {
             reply.truncate(start);
         } else {
             count += 1;
@@ -277,15 +309,14 @@ impl<'a> Grouping<'a> {
 
     fn write(
         &self,
-        found: &Found,
-        query: Query,
+        found: &[One],
+        (query, count): (&Query, usize),
         (shown, excludes_empty): (&Shown<'_>, bool),
         reply: &mut Reply,
     ) -> Outcome {
-        let (query, count) = query.unbounded();
         let mut groups: BTreeMap<&[u8], Vec<&One>> = BTreeMap::new();
         for one in found {
-            let label = one.1.options().labels.iter().find(|label| *label.0 == *self.label);
+            let label = one.1.labels().iter().find(|label| *label.0 == *self.label);
             if let Some((_, value)) = label {
                 groups.entry(value).or_default().push(one);
             }
@@ -295,7 +326,7 @@ impl<'a> Grouping<'a> {
         for (value, members) in groups {
             let mut sums: BTreeMap<u64, Aggregator> = BTreeMap::new();
             for (_, series) in &members {
-                query.run(series, &mut |time, values| sums.entry(time).or_default().add(values[0]))?;
+                series.run(query, &mut |time, values| sums.entry(time).or_default().add(values[0]))?;
             }
             if sums.is_empty() && excludes_empty {
                 continue;

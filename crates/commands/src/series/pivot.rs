@@ -3,6 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 
 use super::range::Query;
+use super::rows::Rows;
 use super::{compaction, place_of, series};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -11,22 +12,17 @@ use crate::parse;
 /// Rows of one series, of as many values each.
 struct Column {
     width: usize,
-    times: Vec<u64>,
-    values: Vec<f64>,
+    rows: Rows,
     /// The first row that has not been taken.
     next: usize,
 }
 
 impl Column {
-    fn new(width: usize) -> Self {
-        Column { width, times: Vec::new(), values: Vec::new(), next: 0 }
-    }
-
     /// Appends the values of a time to a row; NaN if there are none.
     fn take(&mut self, time: u64, row: &mut Vec<f64>) {
-        if self.times.get(self.next) == Some(&time) {
+        if self.rows.times.get(self.next) == Some(&time) {
             let start = self.next * self.width;
-            row.extend_from_slice(&self.values[start..start + self.width]);
+            row.extend_from_slice(&self.rows.values[start..start + self.width]);
             self.next += 1;
         } else {
             row.resize(row.len() + self.width, f64::NAN);
@@ -64,17 +60,12 @@ fn of_keys(
     let mut columns = Vec::with_capacity(count);
     for (key, query) in args.range(2..2 + count).iter().zip(&queries) {
         let series = series(access, key)?;
-        let mut column = Column::new(query.width());
-        let mut add = |time: u64, values: &[f64]| {
-            column.times.push(time);
-            column.values.extend_from_slice(values);
-        };
-        if with_open && series.source().is_some() {
-            query.run(&compaction::with_open_bucket(access, key, series)?, &mut add)?;
+        let rows = if with_open && series.source().is_some() {
+            Rows::of(query, &compaction::with_open_bucket(access, key, series)?)?
         } else {
-            query.run(series, &mut add)?;
-        }
-        columns.push(column);
+            Rows::of(query, series)?
+        };
+        columns.push(Column { width: query.width(), rows, next: 0 });
     }
     write(&mut columns, is_reversed, row_count, reply);
     Ok(())
@@ -85,7 +76,7 @@ fn write(columns: &mut [Column], is_reversed: bool, row_count: usize, reply: &mu
     let list = reply.defer();
     let (mut row, mut rows) = (Vec::new(), 0);
     while rows < row_count {
-        let heads = columns.iter().filter_map(|column| column.times.get(column.next));
+        let heads = columns.iter().filter_map(|column| column.rows.times.get(column.next));
         let Some(&time) = (if is_reversed { heads.max() } else { heads.min() }) else { break };
         row.clear();
         columns.iter_mut().for_each(|column| column.take(time, &mut row));

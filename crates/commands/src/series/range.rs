@@ -115,6 +115,11 @@ impl Query {
         series.samples_about(self.from, self.to).min(self.count as u64)
     }
 
+    /// That of the latest sample.
+    pub(super) fn latest() -> Query {
+        Query { from: 0, to: u64::MAX, count: 1, buckets: None, times: None, values: None, is_reversed: true }
+    }
+
     /// The same without its bound on samples, and that bound.
     pub(super) fn unbounded(self) -> (Query, usize) {
         let count = self.count;
@@ -180,19 +185,7 @@ impl Query {
     /// Writes the samples or buckets of a series, and returns how many there were.
     pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome<usize> {
         let len = if reply.has_sink() { self.plain_len(series) } else { None };
-        let list = reply.array_or_defer(len);
-        let (mut count, mut rows) = (0, Rows::new());
-        self.run(series, &mut |time, values| {
-            match values {
-                [value] => rows.write(reply, Sample { time, value: *value }),
-                _ => write_row(reply, time, values),
-            }
-            count += 1;
-            reply.stream();
-        })?;
-        debug_assert!(len.is_none_or(|len| len == count));
-        reply.finish_if_deferred(list, count);
-        Ok(count)
+        write(len, reply, |emit| self.run(series, emit))
     }
 
     /// How many samples are replied, if they are many and that can be told without reading them all.
@@ -204,6 +197,27 @@ impl Query {
         let from = self.from.max(series.oldest_kept());
         usize::try_from(series.count(from, self.to)).ok().map(|len| len.min(self.count))
     }
+}
+
+/// Writes the rows that `run` emits, as many as `len` if that is known, and returns how many there were.
+pub(super) fn write(
+    len: Option<usize>,
+    reply: &mut Reply,
+    run: impl FnOnce(&mut dyn FnMut(u64, &[f64])) -> Outcome,
+) -> Outcome<usize> {
+    let list = reply.array_or_defer(len);
+    let (mut count, mut rows) = (0, Rows::new());
+    run(&mut |time, values| {
+        match values {
+            [value] => rows.write(reply, Sample { time, value: *value }),
+            _ => write_row(reply, time, values),
+        }
+        count += 1;
+        reply.stream();
+    })?;
+    debug_assert!(len.is_none_or(|len| len == count));
+    reply.finish_if_deferred(list, count);
+    Ok(count)
 }
 
 impl BucketTime {

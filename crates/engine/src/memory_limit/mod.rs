@@ -12,7 +12,7 @@ use mantissa_store::allocator;
 
 pub use policy::Policy;
 pub use pool::{Candidate, Pool};
-pub use pressure::{Freeing, Pressure, measure};
+pub use pressure::{Freeing, Lease, Pressure, measure};
 pub use sampling::{Drawer, Drawn, draw};
 
 /// The outcome of an attempt to evict.

@@ -33,6 +33,8 @@ pub struct Pressure {
     has_limit: AtomicBool,
     /// What it holds for slow readers is not counted.
     log: Arc<Log>,
+    /// Bytes that are held for requests under way and freed with them. They are not counted either.
+    lent_bytes: AtomicI64,
     background: OnceLock<Thread>,
     started: OnceLock<Instant>,
 }
@@ -61,6 +63,31 @@ impl Drop for Claim<'_> {
     }
 }
 
+/// Bytes that are held for a request under way, and do not count until this is dropped.
+pub struct Lease {
+    pressure: Arc<Pressure>,
+    bytes: AtomicI64,
+}
+
+impl Lease {
+    /// One of no bytes.
+    pub fn new(pressure: &Arc<Pressure>) -> Arc<Lease> {
+        Arc::new(Lease { pressure: Arc::clone(pressure), bytes: AtomicI64::new(0) })
+    }
+
+    /// Adds bytes.
+    pub fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as i64, Ordering::Relaxed);
+        self.pressure.lent_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.pressure.lent_bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
 /// The bytes that an entry takes, unless it would take long to tell.
 pub fn measure(entry: &Entry) -> Option<usize> {
     (entry.free_effort() <= MEASURED_ELEMENTS_MAX).then(|| entry.memory_usage())
@@ -74,10 +101,15 @@ impl Pressure {
         pressure
     }
 
+    /// Bytes in use because others are slow, or for requests under way: no key is evicted for them.
+    pub fn not_counted_bytes(&self) -> i64 {
+        self.log.bytes_beyond_backlog() as i64 + self.lent_bytes.load(Ordering::Relaxed)
+    }
+
     /// By how much memory exceeds the limit; what is left of it, negated, if it does not.
     pub fn excess(&self, limit: u64) -> i64 {
         let used = allocator::allocated_bytes() as i64 - self.freeing_bytes.load(Ordering::Relaxed);
-        let used = used - self.log.bytes_beyond_backlog() as i64;
+        let used = used - self.not_counted_bytes();
         used.saturating_sub(i64::try_from(limit).unwrap_or(i64::MAX))
     }
 

@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use mantissa_commands::Lent;
+use mantissa_commands::{ForRequest, Lent, Take, TakenPart};
 use mantissa_persist::tier::{Refusal, TierFigures, TierFile};
+use mantissa_store::KeyHash;
 use mantissa_store::cold::{Cold, Part, RecordId};
-use mantissa_store::{KeyHash, Value};
 use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
-use crate::memory_limit::Candidate;
+use crate::memory_limit::{Candidate, Lease};
 
 /// How long a value that could not be read counts as unreadable.
 const FAILURE_LASTS: Duration = Duration::from_secs(1);
+/// How often such a failure is told of.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Large values that wait at most.
 const LARGE_WAITING_MAX: usize = 16;
 /// Large values in a row that could not be moved after which none are left to that thread for a while.
@@ -26,6 +28,12 @@ const LARGE_FRUITLESS_MAX: usize = 2 * LARGE_WAITING_MAX;
 const FRUITLESS_REST: Duration = Duration::from_millis(10);
 /// Records of a batch that a reader reads before others have their turn.
 const BATCH_STEP: usize = 64;
+/// Bytes of their values after which they have it too.
+const BATCH_STEP_BYTES: usize = 1 << 20;
+/// About what it takes to hold a part of a value for a request.
+const PART_BYTES: usize = 160;
+/// While there are reads of both kinds, one in so many is of those that others come before.
+const LATER_EVERY: u64 = 8;
 /// Bytes of values that wait to be read though no request waits for them.
 const UNASKED_BYTES_MAX: usize = 8 << 20;
 /// How often an idle reader or mover looks whether the engine ends.
@@ -233,13 +241,17 @@ impl PartRead {
 pub struct Batch {
     /// In the order in which they lie on disk.
     records: Vec<Cold>,
+    /// What is taken of each.
+    take: Take,
+    /// What that takes in memory.
+    lease: Arc<Lease>,
     /// The next one to be read.
     next: AtomicUsize,
     /// Readers that have not come to the end.
     reading: AtomicUsize,
     /// Gone with the request.
     request: Weak<()>,
-    outcomes: Mutex<Vec<(Cold, Result<Value, String>)>>,
+    outcomes: Mutex<Vec<(Cold, Result<TakenPart, String>)>>,
 }
 
 /// How far a batch is, for one of its readers.
@@ -255,10 +267,13 @@ pub enum BatchState {
 
 impl Batch {
     /// Records to be read by some readers for a request.
-    pub fn new(mut records: Vec<Cold>, request: &Arc<()>, readers: usize) -> Arc<Batch> {
+    pub fn new(of: ForRequest, lease: Arc<Lease>, request: &Arc<()>, readers: usize) -> Arc<Batch> {
+        let ForRequest { mut records, take } = of;
         records.sort_unstable_by_key(|cold| (cold.segment().number(), cold.place().offset()));
         Arc::new(Batch {
             records,
+            take,
+            lease,
             next: AtomicUsize::new(0),
             reading: AtomicUsize::new(readers),
             request: Arc::downgrade(request),
@@ -268,24 +283,35 @@ impl Batch {
 
     /// Reads some of what is left.
     pub fn read_some(&self) -> BatchState {
+        let mut bytes = 0;
         for _ in 0..BATCH_STEP {
+            if bytes >= BATCH_STEP_BYTES {
+                break;
+            }
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(cold) = self.records.get(index).filter(|_| self.request.strong_count() > 0) else {
                 let is_last = self.reading.fetch_sub(1, Ordering::AcqRel) == 1;
                 return if is_last { BatchState::Read } else { BatchState::LeftToOthers };
             };
-            let outcome = cold.read();
+            let outcome = cold.read().map(|value| {
+                let (part, bytes) = (self.take)(cold, value);
+                self.lease.add(bytes + PART_BYTES);
+                part
+            });
             self.outcomes.lock().push((cold.clone(), outcome));
+            bytes += cold.place().len();
         }
         BatchState::Unfinished
     }
 
-    /// Adds what has been read to other values. The error is that of a record that could not be.
-    pub fn collect(&self, to: &mut Lent) -> Result<(), String> {
+    /// Adds what was taken to what was before, and returns what holds its bytes. The error is that of a record
+    /// that could not be read.
+    pub fn collect(&self, to: &mut Lent) -> Result<Arc<Lease>, String> {
         for (cold, outcome) in std::mem::take(&mut *self.outcomes.lock()) {
-            to.insert(cold.id(), (cold, outcome?));
+            let part = outcome?;
+            to.insert((cold.id(), (*part).type_id()), (cold, part));
         }
-        Ok(())
+        Ok(Arc::clone(&self.lease))
     }
 }
 
@@ -321,13 +347,18 @@ pub struct Reads {
 #[derive(Default)]
 struct Queue {
     reads: VecDeque<Read>,
-    /// Those that come after all others: of batches, and those that no request waits for.
+    /// Those that others come before, but for one in [`LATER_EVERY`]: of batches, and those that no request
+    /// waits for.
     later: VecDeque<Read>,
+    /// Counts those taken out.
+    turn: u64,
     /// Bytes of the values among those that no request waits for.
     unasked_bytes: usize,
     /// What is being read, those that wait included.
     wanted: HashMap<Wanted, Awaited>,
     failures: HashMap<Wanted, (Instant, String)>,
+    /// When a failure was last told of.
+    warned: Option<Instant>,
 }
 
 /// Who waits for a value or a part of one.
@@ -448,7 +479,9 @@ impl Reads {
         if queue.reads.is_empty() && queue.later.is_empty() {
             self.arrived.wait_for(&mut queue, LOOK_EVERY);
         }
-        if let Some(read) = queue.reads.pop_front() {
+        queue.turn += 1;
+        let is_for_later = queue.turn.is_multiple_of(LATER_EVERY) && !queue.later.is_empty();
+        if let Some(read) = if is_for_later { None } else { queue.reads.pop_front() } {
             return Some(read);
         }
         let read = queue.later.pop_front()?;
@@ -456,6 +489,16 @@ impl Reads {
             queue.unasked_bytes -= unasked_bytes(cold);
         }
         Some(read)
+    }
+
+    /// Whether a failure is to be told of: one in [`WARN_EVERY`] is.
+    pub fn warns(&self) -> bool {
+        let mut queue = self.queue.lock();
+        let warns = queue.warned.is_none_or(|warned| clock::since(warned) >= WARN_EVERY);
+        if warns {
+            queue.warned = Some(clock::now());
+        }
+        warns
     }
 
     /// Notes that a value has been read, or why not. The sessions whose requests wait for nothing more.

@@ -16,8 +16,8 @@
 //! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
 //! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
 //! been read ([`Rerun`]), [`Rerun::COUNT_MAX`] times at most. So do commands that find time series by their
-//! labels. Where these need many series, they are read for the request alone ([`Batch`]): memory need not
-//! have room for them beside all others.
+//! labels. Where these need many series, they are read for the request alone ([`Batch`]): the reading thread
+//! takes from each what the command asks for, and memory need not have room for more.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ use crate::engine::Engine;
 use crate::host::Message;
 use crate::invocation::Command;
 use crate::locking::lock_one;
+use crate::memory_limit::Lease;
 use crate::session::{Rerun, Session};
 use crate::state::tier::{Batch, BatchState, Key, Read};
 use crate::warning;
@@ -60,11 +61,14 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         return Ready::Later;
     }
     session.waiting = None;
-    if let Some((batch, _)) = session.rerun.batch.take()
-        && let Err(reason) = batch.collect(&mut session.rerun.lent)
-    {
-        session.rerun = Rerun::default();
-        return Ready::Never(unreadable(reason));
+    if let Some((batch, _)) = session.rerun.batch.take() {
+        match batch.collect(&mut session.rerun.lent) {
+            Ok(lease) => session.rerun.leases.push(lease),
+            Err(reason) => {
+                session.rerun = Rerun::default();
+                return Ready::Never(unreadable(reason));
+            }
+        }
     }
     let info = command.info;
     if info.flags.has(mantissa_commands::spec::Flags::DENYOOM)
@@ -249,11 +253,11 @@ pub fn take_unread(
     access: &mut Access<'_>,
     outcome: Outcome,
 ) -> Outcome {
-    let Some((unread, records)) = access.take_unread() else { return outcome };
+    let Some((unread, for_request)) = access.take_unread() else { return outcome };
     if let Some(reason) = engine.tier.reads.failure(&unread) {
         return Err(unreadable(reason));
     }
-    (session.rerun.unread, session.rerun.records) = (unread, records);
+    (session.rerun.unread, session.rerun.for_request) = (unread, for_request);
     Ok(())
 }
 
@@ -273,17 +277,18 @@ pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
         return false;
     }
     let unread = std::mem::take(&mut session.rerun.unread);
-    let records = std::mem::take(&mut session.rerun.records);
+    let for_request = session.rerun.for_request.take();
     session.rerun.is_noted = false;
     session.rerun.count += 1;
-    if records.is_empty() {
-        read(context, session, unread);
-    } else {
+    if let Some(for_request) = for_request {
         let (request, readers) = (Arc::new(()), context.active.config.tier_threads.div_ceil(2));
-        let batch = Batch::new(records, &request, readers as usize);
+        let lease = Lease::new(&context.engine.pressure);
+        let batch = Batch::new(for_request, lease, &request, readers as usize);
         session.waiting =
             Some(context.engine.tier.reads.add_batch(&session.shared, &batch, readers as usize));
         session.rerun.batch = Some((batch, request));
+    } else {
+        read(context, session, unread);
     }
     true
 }
@@ -309,7 +314,7 @@ pub fn read_all(engine: &Engine) {
             continue;
         }
         let failure = bring_copy(engine, &read).err();
-        if let Some(reason) = &failure {
+        if let Some(reason) = failure.as_ref().filter(|_| reads.warns()) {
             warning!("A value can't be used until it can be read: {reason}");
         }
         end_read(engine, &read, failure);

@@ -59,6 +59,11 @@ impl Entry {
         may_go.then(|| ValueFacts { kind, encoding: self.encoding(), is_written })
     }
 
+    /// Bytes that would stay in memory of a value, beside its place, if it went to disk.
+    pub fn bytes_kept_on_disk(&self) -> usize {
+        Kept::of(self.value()).map_or(0, |kept| ColdSlot::kept_bytes(&kept))
+    }
+
     /// What is kept of a value on disk beside its place.
     fn kept(&self) -> Option<&Kept> {
         self.cold_slot()?.kept()

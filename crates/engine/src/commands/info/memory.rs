@@ -140,8 +140,7 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     lines.add("mem_fragmentation_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
     lines.add("mem_fragmentation_bytes", figures.fragmentation_bytes());
     let buffers = primary::buffered(engine);
-    let beyond_backlog = engine.log.bytes_beyond_backlog();
-    lines.add("mem_not_counted_for_evict", beyond_backlog);
+    lines.add("mem_not_counted_for_evict", engine.pressure.not_counted_bytes());
     lines.add("mem_replication_backlog", buffers.backlog);
     lines.add("mem_total_replication_buffers", buffers.log);
     let ahead_bytes = &engine.replication.link.ahead_bytes;

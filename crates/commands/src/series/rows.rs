@@ -1,0 +1,142 @@
+//! The rows that a query yields: of a series in memory, or taken from one on disk when that was read.
+
+use std::sync::Arc;
+
+use mantissa_protocol::Reply;
+use mantissa_store::series::{Label, Sample};
+use mantissa_store::{Series, Value};
+
+use super::range::{self, Query};
+use super::{WRONG_TYPE, compaction};
+use crate::error::{Error, Outcome};
+
+/// Times, and the values of each.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) times: Vec<u64>,
+    /// As many for each time as there are aggregations.
+    pub(super) values: Vec<f64>,
+}
+
+impl Rows {
+    /// Those of a series.
+    pub(super) fn of(query: &Query, series: &Series) -> Outcome<Rows> {
+        let mut rows = Rows::default();
+        query.run(series, &mut |time, values| rows.push(time, values))?;
+        Ok(rows)
+    }
+
+    pub(super) fn push(&mut self, time: u64, values: &[f64]) {
+        self.times.push(time);
+        self.values.extend_from_slice(values);
+    }
+
+    /// Calls `emit` with each row, of as many values as the query asks for.
+    fn each(&self, query: &Query, emit: &mut dyn FnMut(u64, &[f64])) {
+        let rows = self.times.iter().zip(self.values.chunks_exact(query.width()));
+        rows.for_each(|(&time, values)| emit(time, values));
+    }
+}
+
+/// What a query takes of a series on disk. The rest of it leaves memory at once.
+pub(super) struct Taken {
+    labels: Box<[Label]>,
+    rows: Outcome<Rows>,
+}
+
+impl Taken {
+    /// That of a value that was read, which is not to be anything else than a series.
+    pub(super) fn of(query: &Query, value: Value, open: Option<Sample>) -> Taken {
+        let Value::Series(mut series) = value else {
+            return Taken::refused(WRONG_TYPE);
+        };
+        compaction::add_latest(&mut series, open);
+        Taken { labels: series.options().labels.clone(), rows: Rows::of(query, &series) }
+    }
+
+    /// An error in place of what would be taken.
+    pub(super) fn refused(error: Error) -> Taken {
+        Taken { labels: Box::default(), rows: Err(error) }
+    }
+
+    /// The number of values.
+    pub(super) fn cells(&self) -> usize {
+        self.rows.as_ref().map_or(0, |rows| rows.values.len())
+    }
+
+    /// About the bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let rows = self.rows.as_ref().map_or(0, |rows| rows.times.capacity() + rows.values.capacity());
+        let texts = self.labels.iter().map(|(name, value)| name.len() + value.len() + size_of::<Label>());
+        size_of::<Taken>() + rows * size_of::<f64>() + texts.sum::<usize>()
+    }
+}
+
+/// A series that a filter has found.
+pub(super) enum Found {
+    /// It was in memory.
+    Series(Series),
+    /// It was on disk. The rows are those of the query that it was read for.
+    Taken(Arc<Taken>),
+}
+
+impl Found {
+    pub(super) fn labels(&self) -> &[Label] {
+        match self {
+            Found::Series(series) => &series.options().labels,
+            Found::Taken(taken) => &taken.labels,
+        }
+    }
+
+    /// Calls `emit` with the rows of the query for which it was found.
+    pub(super) fn run(&self, query: &Query, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome {
+        match self {
+            Found::Series(series) => query.run(series, emit),
+            Found::Taken(taken) => {
+                taken.rows.as_ref().map_err(Clone::clone)?.each(query, emit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the rows of the query for which it was found, and returns how many there were.
+    pub(super) fn write(&self, query: &Query, reply: &mut Reply) -> Outcome<usize> {
+        match self {
+            Found::Series(series) => query.write(series, reply),
+            Found::Taken(taken) => {
+                let rows = taken.rows.as_ref().map_err(Clone::clone)?;
+                range::write(Some(rows.times.len()), reply, |emit| {
+                    rows.each(query, emit);
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// Those rows.
+    pub(super) fn into_rows(self, query: &Query) -> Outcome<Rows> {
+        let mut rows = Rows::default();
+        self.run(query, &mut |time, values| rows.push(time, values))?;
+        Ok(rows)
+    }
+
+    /// Its latest sample, where the query asks for that ([`Query::latest`]).
+    pub(super) fn last(&self, query: &Query) -> Outcome<Option<Sample>> {
+        match self {
+            Found::Series(series) => Ok(series.last()),
+            Found::Taken(_) => {
+                let mut last = None;
+                self.run(query, &mut |time, values| last = Some(Sample { time, value: values[0] }))?;
+                Ok(last)
+            }
+        }
+    }
+
+    /// About how many samples are read for the query.
+    pub(super) fn samples(&self, query: &Query) -> u64 {
+        match self {
+            Found::Series(series) => query.samples(series),
+            Found::Taken(taken) => taken.rows.as_ref().map_or(0, |rows| rows.times.len() as u64),
+        }
+    }
+}
