@@ -251,6 +251,55 @@ def test_labels_are_told_without_the_samples(tiered):
         assert connection.call("EVAL", script, 0) == 98
 
 
+def test_queries_of_many_series_take_their_rows_alone(tiered):
+    count, samples = 10_000, 450
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect(timeout=300) as connection:
+        for first in range(0, count, 200):
+            commands = []
+            for key in [f"series:{number}" for number in range(first, first + 200)]:
+                commands.append(("TS.CREATE", key, "LABELS", "all", "yes", "tenth", first // (count // 10)))
+                commands.append(("TS.MADD", *[word for at in range(samples) for word in (key, at * 1_000, at % 7)]))
+            assert not any(reply.is_error for reply in connection.pipeline(commands))
+        eventually(lambda: int(figure(connection, "tier_values")) > count * 9 // 10, "too few go to disk")
+        connection.call("CONFIG", "SET", "tier-pressure", "no")
+        ranges = ("TS.MRANGE", "-", "+")
+        averages = connection.call(*ranges, "AGGREGATION", "max", 1_000_000, "FILTER", "all=yes")
+        assert len(averages) == count and all(one[2] == [[0, b"6"]] for one in averages)
+        latest = connection.call("TS.MGET", "FILTER", "all=yes")
+        assert len(latest) == count and all(one[2][0] == (samples - 1) * 1_000 for one in latest)
+        groups = connection.call(*ranges, "FILTER", "all=yes", "tenth=(1,2)", "GROUPBY", "tenth", "REDUCE", "sum")
+        assert [len(group[2]) for group in groups] == [samples] * 2
+        assert groups[0][2][6] == [6_000, str(6 * count // 10).encode()]
+        # Rows of all samples would take more than a quarter of maxmemory and more than 64 MB.
+        for tail in [(), ("GROUPBY", "tenth", "REDUCE", "sum")]:
+            reply = connection(*ranges, "FILTER", "all=yes", *tail)
+            assert reply.is_error and b"too many samples to be read from disk at once" in reply.raw
+        assert int(figure(connection, "evicted_keys")) == 0
+        assert int(figure(connection, "mem_not_counted_for_evict")) < 1 << 20
+
+
+def test_tables_wait_once_for_the_sources_of_all_series(tiered):
+    server = tiered(**{"tier-pressure": "yes", "maxmemory": "1gb"})
+    with server.connect(timeout=120) as connection:
+        destinations = [f"sums:{number}" for number in range(80)]
+        for destination in destinations:
+            connection.call("TS.CREATE", f"of:{destination}")
+            connection.call("TS.CREATE", destination)
+            connection.call("TS.CREATERULE", f"of:{destination}", destination, "AGGREGATION", "sum", 100)
+            samples = [word for at in range(60) for word in (f"of:{destination}", at * 7, 2)]
+            connection.call("TS.MADD", *samples)
+        for command in ("MANTISSA.TS.ARROW", "TS.NRANGE"):
+            connection.call("CONFIG", "SET", "tier-pressure", "yes")
+            wait_for_disk(connection, [f"of:{destination}" for destination in destinations])
+            connection.call("CONFIG", "SET", "tier-pressure", "no")
+            waited = int(figure(connection, "tier_waited_requests"))
+            reply = connection.call(command, 80, *destinations, "-", "+", "LATEST")
+            assert int(figure(connection, "tier_waited_requests")) <= waited + 4
+        # Samples at 406 and 413 are of the bucket under way.
+        assert reply[-1] == [400, [b"4"] * 80]
+
+
 def test_fields_expire_in_time_on_disk(tiered):
     count = 200
     server = tiered(**{"tier-pressure": "yes", "maxmemory": "1gb", "notify-keyspace-events": "KEA", "hz": "100"})

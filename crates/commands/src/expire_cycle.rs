@@ -10,7 +10,8 @@
 //! visited. One that is on disk is removed as it is if all of its fields have expired; else its value is to
 //! be read first, which is left to the caller.
 
-use mantissa_store::{Entry, KeyHash};
+use mantissa_store::cold::Cold;
+use mantissa_store::{Entry, KeyHash, ListedHash};
 
 use crate::access::{Access, Unread};
 use crate::hash::remove_expired_fields;
@@ -100,9 +101,32 @@ fn walk(
     }
 }
 
-/// Looks at up to `fields_max` hashes in a database from where it stopped, and removes up to as many of their
-/// expired fields, or some more if these are all of a hash on disk. One that has to be read first does not
-/// keep others from their turn.
+/// What is to be done about a hash that is listed with an expired field.
+enum Due {
+    /// Fields of it are removed.
+    Some,
+    /// It is on disk and goes as it is, with so many fields.
+    All(usize),
+    /// It is on disk and has to be read first.
+    Unread(Cold),
+    /// It is on disk and has no expired field.
+    Later,
+}
+
+impl Due {
+    fn of(entry: Option<&Entry>, now_ms: i64) -> Due {
+        let Some(entry) = entry.filter(|entry| entry.is_cold()) else { return Due::Some };
+        match (entry.expired_fields(now_ms), entry.cold_only()) {
+            (0, _) if !entry.has_expired_fields_on_disk(now_ms) => Due::Later,
+            (0, Some(cold)) => Due::Unread(cold),
+            (0, None) => Due::Some,
+            (all, _) => Due::All(all),
+        }
+    }
+}
+
+/// Removes up to `fields_max` expired fields of the hashes in a database from where it stopped, or some more
+/// if these are all of a hash on disk. One that has to be read first does not keep others from their turn.
 fn remove_fields(
     access: &mut Access<'_>,
     (shard, number): (usize, usize),
@@ -110,37 +134,33 @@ fn remove_fields(
     unread: &mut Vec<Unread>,
     progress: &mut ExpireProgress,
 ) {
+    const HASHES_MAX: usize = 32;
     let (now_ms, keyspace) = (access.now_ms(), access.keyspace());
     access.select(number);
-    let mut due: Vec<(Box<[u8]>, usize)> = Vec::new();
-    access.visit_shard(shard, |shard| {
-        let database = &mut shard.databases[number];
-        let (mut looked_at, mut last) = (0, None);
-        for listed in database.hashes_with_expired_fields(now_ms).take(fields_max) {
-            (looked_at, last) = (looked_at + 1, Some(listed));
-            let key = &listed.1;
-            let hash = keyspace.hash(key);
-            let on_disk = database.get(hash, key).filter(|entry| entry.is_cold());
-            let all = on_disk.map_or(0, |entry| entry.expired_fields(now_ms));
-            match on_disk.filter(|_| all == 0).and_then(Entry::cold_only) {
-                Some(cold) => unread.push(((number, hash), cold)),
-                None => due.push((key.clone(), all)),
-            }
-        }
-        // At the end of the list it begins anew.
-        database.fields_cursor = last.filter(|_| looked_at == fields_max).cloned();
-        progress.visited += looked_at - due.len();
+    let hashes_max = HASHES_MAX.min(fields_max);
+    let (due, mut cursor) = access.visit_shard(shard, |shard| {
+        let database = &shard.databases[number];
+        let entry = |key: &[u8]| database.get(keyspace.hash(key), key);
+        let listed = database.hashes_with_expired_fields(now_ms).take(hashes_max);
+        let due = listed.map(|listed| (listed.clone(), Due::of(entry(&listed.1), now_ms)));
+        (due.collect::<Vec<(ListedHash, Due)>>(), database.fields_cursor.clone())
     });
+    let is_end = due.len() < hashes_max;
     let mut left = fields_max;
-    for (key, all_on_disk) in due {
-        let removed = match all_on_disk {
-            0 => remove_expired_fields(access, &key, left),
-            all => {
-                if access.remove_if_expired(&key) {
-                    all
-                } else {
-                    0
-                }
+    for (listed, due) in due {
+        let key = &listed.1;
+        let removed = match due {
+            Due::Some => remove_expired_fields(access, key, left),
+            Due::All(all) if access.remove_if_expired(key) => all,
+            Due::All(_) => 0,
+            Due::Unread(cold) => {
+                unread.push(((number, keyspace.hash(key)), cold));
+                cursor = Some(listed);
+                continue;
+            }
+            Due::Later => {
+                access.track_fields(key);
+                continue;
             }
         };
         progress.visited += removed.max(1);
@@ -148,9 +168,12 @@ fn remove_fields(
         progress.removed += removed;
         left = left.saturating_sub(removed.max(1));
         if left == 0 {
-            return;
+            break;
         }
     }
+    // The others are not listed any more, or later. At the end of the list the walk begins anew.
+    cursor = cursor.filter(|_| left == 0 || !is_end);
+    access.visit_shard(shard, |shard| shard.databases[number].fields_cursor = cursor);
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn renamenx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 /// Gives a key that is there another name.
 fn give_name(access: &mut Access<'_>, old: &[u8], new: &[u8]) -> Outcome {
     crate::access::check_key(new)?;
-    crate::series::bring_linked(access, old, true)?;
+    crate::series::bring_links_of(access, old)?;
     let Some(entry) = access.take(old) else { return Err(Error::NO_SUCH_KEY) };
     let kind = entry.kind();
     let before = access.put_entry_as_new(entry.renamed(new))?;
@@ -172,7 +172,7 @@ fn move_key(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
         reply.integer(0);
         return Ok(());
     }
-    crate::series::bring_linked(access, key, false)?;
+    crate::series::bring_if_linked(access, key)?;
     if let Some(entry) = access.take(key) {
         let kind = entry.kind();
         access.select(there);

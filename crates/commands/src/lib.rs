@@ -63,6 +63,7 @@ pub use families::FAMILIES;
 pub use keys::{InvalidArguments, find_keys, key_flags};
 pub use object::memory_usage;
 pub use registry::{CARRIED_AT, Command, Registry};
+pub use series::bring_links_of;
 pub use series_settings::{Compaction, SeriesSettings, parse_compactions};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};

@@ -19,7 +19,8 @@ mod rows;
 mod table;
 mod text;
 
-pub(crate) use compaction::{bring_linked, renamed, unlink};
+pub use compaction::bring_links_of;
+pub(crate) use compaction::{bring_if_linked, renamed, unlink};
 pub(crate) use table::COMMANDS;
 
 use mantissa_protocol::{Args, Reply};

@@ -426,9 +426,9 @@ impl ColdSlot {
         self.noted_place().map(|noted| unsafe { &mut (*noted).kept })
     }
 
-    /// Bytes that it takes to keep something of a value.
-    pub fn kept_bytes(kept: &Kept) -> usize {
-        allocator::class_size(size_of::<Noted>()) + kept.memory_usage()
+    /// Bytes that it takes to keep something of a value, with so many of texts.
+    pub fn kept_bytes(text_len: usize) -> usize {
+        allocator::class_size(size_of::<Noted>()) + allocator::class_size(text_len)
     }
 
     /// What is kept of the value beside its place.
@@ -493,7 +493,7 @@ impl ColdSlot {
 
     /// Bytes of what is in memory, size classes included.
     pub fn memory_usage(&self) -> usize {
-        let noted = self.kept().map_or(0, ColdSlot::kept_bytes);
+        let noted = self.kept().map_or(0, |kept| ColdSlot::kept_bytes(kept.text_len()));
         let Some(both) = self.both() else { return noted };
         let value = match &both.value {
             Value::String(text) => allocator::class_size(text.capacity()),

@@ -290,8 +290,8 @@ impl Database {
         self.expiries.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
     }
 
-    /// The keys of the hashes that may have expired fields, each with the expiry under which it is listed, the
-    /// earliest first, from [`Database::fields_cursor`] on.
+    /// The keys of the hashes that may have expired fields, each with the expiry under which it is listed,
+    /// the earliest first, from [`Database::fields_cursor`] on.
     pub fn hashes_with_expired_fields(&self, now_ms: i64) -> impl Iterator<Item = &ListedHash> {
         let from = self.fields_cursor.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let listed = self.expiries.hashes.range((from, Bound::Unbounded));
@@ -302,6 +302,7 @@ impl Database {
     pub fn track_fields(&mut self, hash: KeyHash, key: &[u8]) {
         if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
             self.expiries.track(entry);
+            self.expiries.list_cold(entry, true);
         }
     }
 

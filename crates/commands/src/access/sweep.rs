@@ -68,6 +68,11 @@ impl Access<'_> {
         }
     }
 
+    /// Whether commands come from the primary that this server follows.
+    pub fn is_applied(&self) -> bool {
+        self.is_applied
+    }
+
     /// Whether the command comes from a file, and not from a primary.
     pub fn is_loading_file(&self) -> bool {
         self.is_loading() && !self.is_applied

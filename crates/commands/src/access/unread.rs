@@ -18,8 +18,8 @@ pub type Unread = ((usize, KeyHash), Cold);
 
 /// What a request takes of a value that was read for it alone. It runs where the value is read, on another
 /// thread, with nothing locked: the value itself leaves memory at once.
-/// It returns the bytes of what it took as well.
-pub type Take = Arc<dyn Fn(&Cold, Value) -> (TakenPart, usize) + Send + Sync>;
+/// It returns the bytes of what it took as well, or the error that the request ends with.
+pub type Take = Arc<dyn Fn(&Cold, Value) -> Outcome<(TakenPart, usize)> + Send + Sync>;
 
 /// Anything that was taken of a value.
 pub type TakenPart = Arc<dyn Any + Send + Sync>;
@@ -43,14 +43,14 @@ impl<'a> Access<'a> {
         self.lent = Some(lent).filter(|lent| !lent.is_empty());
     }
 
-    /// What `take` makes of the values of these records, each with its key. Where none is locked they are read
-    /// before the command is run again, which this error ends: a few as any value is, for their entries, and
-    /// many for this request alone, so that memory need not have room for them. `take` also tells the bytes
-    /// that it took.
+    /// What `take` makes of the values of these records, each with its key. Where none is locked they are
+    /// read before the command is run again, which this error ends: a few as any value is, for their entries,
+    /// and many for this request alone, so that memory need not have room for them. `take` also tells the
+    /// bytes that it took.
     pub(crate) fn taken_of<T: Any + Send + Sync>(
         &self,
         records: Vec<(&[u8], &Cold)>,
-        take: impl Fn(&Cold, Value) -> (T, usize) + Send + Sync + 'static,
+        take: impl Fn(&Cold, Value) -> Outcome<(T, usize)> + Send + Sync + 'static,
     ) -> Outcome<Vec<Arc<T>>> {
         const FEW: usize = 64;
         const FEW_BYTES: usize = 1 << 20;
@@ -59,7 +59,7 @@ impl<'a> Access<'a> {
             Arc::clone(part).downcast::<T>().ok()
         };
         let read = |cold: &Cold| match cold.read() {
-            Ok(value) => Ok(Arc::new(take(cold, value).0)),
+            Ok(value) => Ok(Arc::new(take(cold, value)?.0)),
             Err(reason) => Err(Error::new(format!("ERR {reason}"))),
         };
         if !self.collected.leaves_unread {
@@ -74,8 +74,8 @@ impl<'a> Access<'a> {
         } else if !unread.is_empty() {
             let records = unread.into_iter().map(|(_, cold)| (*cold).clone()).collect();
             let take: Take = Arc::new(move |cold, value| {
-                let (part, bytes) = take(cold, value);
-                (Arc::new(part), bytes)
+                let (part, bytes) = take(cold, value)?;
+                Ok((Arc::new(part), bytes))
             });
             self.collected.note_for_request(ForRequest { records, take });
             return Err(RUN_AGAIN);

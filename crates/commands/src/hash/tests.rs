@@ -15,7 +15,10 @@ fn cycle(bench: &mut Bench) -> (Vec<&'static str>, u64) {
     let (mut events, mut removed) = (Vec::new(), 0);
     for shard in 0..bench.keyspace.shard_count() {
         let (_, effects) =
-            bench.with_shard(shard, |access| while expire_cycle(access, shard, 20).removed > 0 {});
+            bench.with_shard(
+                shard,
+                |access| while expire_cycle(access, shard, 20, &mut Vec::new()).removed > 0 {},
+            );
         events.extend(effects.events.iter().map(|event| event.name));
         removed += effects.expired_fields_count;
     }

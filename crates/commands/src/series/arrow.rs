@@ -126,14 +126,15 @@ pub(super) fn of_keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     let options = args.from(1 + count);
     let mut table = Table::new(Query::parse(options, 1, false, NAME)?);
     let with_open = place_of(options, "LATEST").is_some();
+    if with_open {
+        compaction::bring_sources(access, keys.iter().copied())?;
+    }
     for &key in &keys {
-        let series = series(access, key)?;
+        let mut series = series(access, key)?.clone();
         if with_open && series.source().is_some() {
-            let series = compaction::with_open_bucket(access, key, series)?;
-            table.add(key.into(), Found::Series(series))?;
-        } else {
-            table.add(key.into(), Found::Series(series.clone()))?;
+            series = compaction::with_open_bucket(access, key, &series)?;
         }
+        table.add(key.into(), Found::Series(series))?;
     }
     keys.sort_unstable();
     if keys.windows(2).any(|pair| pair[0] == pair[1]) {

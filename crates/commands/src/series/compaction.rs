@@ -43,7 +43,7 @@ fn note<'k>(access: &Access<'_>, keys: impl Iterator<Item = &'k [u8]>) -> Outcom
     Ok(())
 }
 
-/// The same for those that samples, each of the series at a key, may lead to a change of.
+/// Sees to it that those are in memory that samples, each of the series at a key, may lead to a change of.
 pub(super) fn bring_touched<'k>(
     access: &Access<'_>,
     samples: impl Iterator<Item = (&'k [u8], u64)>,
@@ -59,19 +59,27 @@ pub(super) fn bring_touched<'k>(
     access.leave_if_unread()
 }
 
-/// The same for all that have the buckets of the series at a key.
+/// Sees to it that all are in memory that have the buckets of the series at a key.
 pub(super) fn bring_destinations(access: &Access<'_>, key: &[u8]) -> Outcome {
     let destinations = access.peek(key).into_iter().flat_map(Entry::series_destinations);
     bring(access, destinations)
 }
 
-/// The same for a series that is to be moved, if it is linked, or for all that a renamed one is linked to.
-pub(crate) fn bring_linked(access: &Access<'_>, key: &[u8], is_renamed: bool) -> Outcome {
-    let Some(entry) = access.peek(key).filter(|entry| has_links(entry)) else { return Ok(()) };
-    if !is_renamed {
-        return bring(access, std::iter::once(key));
-    }
-    bring(access, entry.series_source().into_iter().chain(entry.series_destinations()))
+/// Sees to it that a series is in memory if it is linked to others.
+pub(crate) fn bring_if_linked(access: &Access<'_>, key: &[u8]) -> Outcome {
+    let linked = access.peek(key).filter(|entry| has_links(entry));
+    bring(access, linked.map(|_| key).into_iter())
+}
+
+/// Sees to it that all are in memory that the series at a key is linked to.
+pub fn bring_links_of(access: &Access<'_>, key: &[u8]) -> Outcome {
+    let links = |entry| Entry::series_source(entry).into_iter().chain(entry.series_destinations());
+    bring(access, access.peek(key).into_iter().flat_map(links))
+}
+
+/// The same for the sources of series at some keys.
+pub(super) fn bring_sources<'k>(access: &Access<'_>, keys: impl Iterator<Item = &'k [u8]>) -> Outcome {
+    bring(access, keys.filter_map(|key| access.peek(key)?.series_source()))
 }
 
 fn has_links(entry: &Entry) -> bool {
@@ -141,7 +149,7 @@ pub(super) fn open_buckets(
     let take = move |_: &Cold, value| {
         let buckets = Series::of(Value::borrow(&value)).map(of_all).unwrap_or_default();
         let bytes = buckets.iter().map(|(key, _)| key.len() + size_of::<(Box<[u8]>, Sample)>()).sum();
-        (buckets, bytes)
+        Ok((buckets, bytes))
     };
     let read = access.taken_of(on_disk, take)?;
     let mut read = read.into_iter();

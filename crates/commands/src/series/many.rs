@@ -1,7 +1,6 @@
 //! Commands on all series that have certain labels.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_protocol::{Args, Deferred, Reply};
 use mantissa_store::cold::{Cold, RecordId};
@@ -17,11 +16,6 @@ use crate::parse;
 
 /// A series with its key.
 type One = (Box<[u8]>, Found);
-
-/// Values that are taken of series on disk for one request: half a gigabyte of them.
-const CELLS_MAX: usize = 1 << 26;
-const TOO_MANY_CELLS: Error =
-    Error::fixed("ERR too many samples to be read from disk, ask for fewer series, less time or buckets");
 
 /// The labels that are told of each series.
 enum Shown<'a> {
@@ -92,14 +86,11 @@ fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>, query: &Qu
     let on_disk = || places.iter().filter_map(|(key, place)| Some((&**key, place.cold()?)));
     let open_of_record: HashMap<RecordId, Sample> =
         on_disk().filter_map(|(key, cold)| Some((cold.id(), *open.get(key)?))).collect();
-    let (query, cells) = (query.clone(), AtomicUsize::new(0));
+    let query = query.clone();
     let take = move |cold: &Cold, value| {
-        let mut taken = Taken::of(&query, value, open_of_record.get(&cold.id()).copied());
-        if cells.fetch_add(taken.cells(), Ordering::Relaxed) > CELLS_MAX {
-            taken = Taken::refused(TOO_MANY_CELLS);
-        }
+        let taken = Taken::of(&query, value, open_of_record.get(&cold.id()).copied())?;
         let bytes = taken.bytes();
-        (taken, bytes)
+        Ok((taken, bytes))
     };
     let mut taken = access.taken_of(on_disk().collect(), take)?.into_iter();
     let found = |(key, place): (Box<[u8]>, Place)| match place {
@@ -190,13 +181,12 @@ pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     }
     place_of(args, "FILTER").ok_or(Error::arity("ts.mget"))?;
     let shown = Shown::parse(args)?;
-    let query = Query::latest();
-    let found = found(access, args, &query)?;
+    let found = found(access, args, &Query::latest())?;
     begin(reply, found.len());
     for (key, series) in &found {
         begin_element(reply, key, 2);
         shown.write(series.labels(), reply);
-        match series.last(&query)? {
+        match series.last() {
             Some(sample) => write_sample(reply, sample),
             None => reply.array(0),
         }

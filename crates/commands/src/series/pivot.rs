@@ -57,6 +57,9 @@ fn of_keys(
     let queries = Query::parse_all(options, 1, is_reversed, (command, count))?;
     let with_open = place_of(options, "LATEST").is_some();
     let row_count = queries[0].row_count();
+    if with_open {
+        compaction::bring_sources(access, args.range(2..2 + count).iter())?;
+    }
     let mut columns = Vec::with_capacity(count);
     for (key, query) in args.range(2..2 + count).iter().zip(&queries) {
         let series = series(access, key)?;

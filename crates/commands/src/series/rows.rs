@@ -8,10 +8,10 @@ use mantissa_store::{Series, Value};
 
 use super::range::{self, Query};
 use super::{WRONG_TYPE, compaction};
-use crate::error::{Error, Outcome};
+use crate::error::Outcome;
 
 /// Times, and the values of each.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rows {
     pub(super) times: Vec<u64>,
     /// As many for each time as there are aggregations.
@@ -22,13 +22,11 @@ impl Rows {
     /// Those of a series.
     pub(super) fn of(query: &Query, series: &Series) -> Outcome<Rows> {
         let mut rows = Rows::default();
-        query.run(series, &mut |time, values| rows.push(time, values))?;
+        query.run(series, &mut |time, values| {
+            rows.times.push(time);
+            rows.values.extend_from_slice(values);
+        })?;
         Ok(rows)
-    }
-
-    pub(super) fn push(&mut self, time: u64, values: &[f64]) {
-        self.times.push(time);
-        self.values.extend_from_slice(values);
     }
 
     /// Calls `emit` with each row, of as many values as the query asks for.
@@ -41,34 +39,25 @@ impl Rows {
 /// What a query takes of a series on disk. The rest of it leaves memory at once.
 pub(super) struct Taken {
     labels: Box<[Label]>,
-    rows: Outcome<Rows>,
+    rows: Rows,
 }
 
 impl Taken {
-    /// That of a value that was read, which is not to be anything else than a series.
-    pub(super) fn of(query: &Query, value: Value, open: Option<Sample>) -> Taken {
-        let Value::Series(mut series) = value else {
-            return Taken::refused(WRONG_TYPE);
-        };
+    /// That of a value that was read, with the value so far of its bucket under way.
+    pub(super) fn of(query: &Query, value: Value, open: Option<Sample>) -> Outcome<Taken> {
+        let Value::Series(mut series) = value else { return Err(WRONG_TYPE) };
         compaction::add_latest(&mut series, open);
-        Taken { labels: series.options().labels.clone(), rows: Rows::of(query, &series) }
-    }
-
-    /// An error in place of what would be taken.
-    pub(super) fn refused(error: Error) -> Taken {
-        Taken { labels: Box::default(), rows: Err(error) }
-    }
-
-    /// The number of values.
-    pub(super) fn cells(&self) -> usize {
-        self.rows.as_ref().map_or(0, |rows| rows.values.len())
+        let mut rows = Rows::of(query, &series)?;
+        rows.times.shrink_to_fit();
+        rows.values.shrink_to_fit();
+        Ok(Taken { labels: series.options().labels.clone(), rows })
     }
 
     /// About the bytes in memory.
     pub(super) fn bytes(&self) -> usize {
-        let rows = self.rows.as_ref().map_or(0, |rows| rows.times.capacity() + rows.values.capacity());
+        let numbers = self.rows.times.len() + self.rows.values.len();
         let texts = self.labels.iter().map(|(name, value)| name.len() + value.len() + size_of::<Label>());
-        size_of::<Taken>() + rows * size_of::<f64>() + texts.sum::<usize>()
+        size_of::<Taken>() + numbers * size_of::<f64>() + texts.sum::<usize>()
     }
 }
 
@@ -93,7 +82,7 @@ impl Found {
         match self {
             Found::Series(series) => query.run(series, emit),
             Found::Taken(taken) => {
-                taken.rows.as_ref().map_err(Clone::clone)?.each(query, emit);
+                taken.rows.each(query, emit);
                 Ok(())
             }
         }
@@ -104,30 +93,27 @@ impl Found {
         match self {
             Found::Series(series) => query.write(series, reply),
             Found::Taken(taken) => {
-                let rows = taken.rows.as_ref().map_err(Clone::clone)?;
-                range::write(Some(rows.times.len()), reply, |emit| {
-                    rows.each(query, emit);
-                    Ok(())
-                })
+                let len = Some(taken.rows.times.len());
+                range::write(len, reply, |emit| self.run(query, emit))
             }
         }
     }
 
     /// Those rows.
     pub(super) fn into_rows(self, query: &Query) -> Outcome<Rows> {
-        let mut rows = Rows::default();
-        self.run(query, &mut |time, values| rows.push(time, values))?;
-        Ok(rows)
+        match self {
+            Found::Series(series) => Rows::of(query, &series),
+            Found::Taken(taken) => Ok(taken.rows.clone()),
+        }
     }
 
     /// Its latest sample, where the query asks for that ([`Query::latest`]).
-    pub(super) fn last(&self, query: &Query) -> Outcome<Option<Sample>> {
+    pub(super) fn last(&self) -> Option<Sample> {
         match self {
-            Found::Series(series) => Ok(series.last()),
-            Found::Taken(_) => {
-                let mut last = None;
-                self.run(query, &mut |time, values| last = Some(Sample { time, value: values[0] }))?;
-                Ok(last)
+            Found::Series(series) => series.last(),
+            Found::Taken(taken) => {
+                let Rows { times, values } = &taken.rows;
+                times.first().zip(values.first()).map(|(&time, &value)| Sample { time, value })
             }
         }
     }
@@ -136,7 +122,7 @@ impl Found {
     pub(super) fn samples(&self, query: &Query) -> u64 {
         match self {
             Found::Series(series) => query.samples(series),
-            Found::Taken(taken) => taken.rows.as_ref().map_or(0, |rows| rows.times.len() as u64),
+            Found::Taken(taken) => taken.rows.times.len() as u64,
         }
     }
 }

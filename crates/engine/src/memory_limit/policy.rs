@@ -129,8 +129,8 @@ fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
         None if has_many_parts(entry.value()) => return false,
         None => (entry.memory_usage(), COLLECTION_BYTES_MAX),
     };
-    let gained = || bytes > bytes_min.max(1) + entry.bytes_kept_on_disk();
-    (bytes_min.max(1)..=bytes_max).contains(&bytes) && gained() && entry.cold_facts().is_some()
+    let gains = || bytes >= bytes_min.max(1) + entry.bytes_kept_on_disk();
+    (bytes_min.max(1)..=bytes_max).contains(&bytes) && gains() && entry.cold_facts().is_some()
 }
 
 /// Whether a value has too many nodes to count their bytes each time that it is drawn.

@@ -17,6 +17,11 @@ const MEASURED_ELEMENTS_MAX: usize = 10_000;
 /// Maximum time that eviction waits for values of unknown size to be freed.
 const UNMEASURED_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// What requests hold of values on disk together may be one part in this many of the limit.
+const LENT_PART: u64 = 4;
+/// Or this, if that is more.
+const LENT_BYTES_MIN: i64 = 64 << 20;
+
 /// How far memory is beyond its limit, shared by all threads.
 #[derive(Default)]
 pub struct Pressure {
@@ -35,6 +40,8 @@ pub struct Pressure {
     log: Arc<Log>,
     /// Bytes that are held for requests under way and freed with them. They are not counted either.
     lent_bytes: AtomicI64,
+    /// The most of them.
+    lent_bytes_max: AtomicI64,
     background: OnceLock<Thread>,
     started: OnceLock<Instant>,
 }
@@ -75,10 +82,11 @@ impl Lease {
         Arc::new(Lease { pressure: Arc::clone(pressure), bytes: AtomicI64::new(0) })
     }
 
-    /// Adds bytes.
-    pub fn add(&self, bytes: usize) {
+    /// Adds bytes. False if all requests together have more than they may.
+    pub fn add(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes as i64, Ordering::Relaxed);
-        self.pressure.lent_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
+        let before = self.pressure.lent_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
+        before + bytes as i64 <= self.pressure.lent_bytes_max.load(Ordering::Relaxed)
     }
 }
 
@@ -125,6 +133,8 @@ impl Pressure {
     /// Tells the limit in force; 0 is none.
     pub fn set_limit(&self, limit: u64) {
         self.has_limit.store(limit > 0, Ordering::Relaxed);
+        let lent_max = i64::try_from(limit / LENT_PART).unwrap_or(i64::MAX).max(LENT_BYTES_MIN);
+        self.lent_bytes_max.store(lent_max, Ordering::Relaxed);
     }
 
     /// Notes that a batch is to be freed by another thread.

@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use mantissa_commands::{ForRequest, Lent, Take, TakenPart};
+use mantissa_commands::{Error, ForRequest, Lent, Outcome, Take, TakenPart};
 use mantissa_persist::tier::{Refusal, TierFigures, TierFile};
 use mantissa_store::KeyHash;
 use mantissa_store::cold::{Cold, Part, RecordId};
@@ -30,6 +31,10 @@ const FRUITLESS_REST: Duration = Duration::from_millis(10);
 const BATCH_STEP: usize = 64;
 /// Bytes of their values after which they have it too.
 const BATCH_STEP_BYTES: usize = 1 << 20;
+const TOO_MUCH: Error = Error::fixed(
+    "ERR too many samples to be read from disk at once, ask for fewer series, less time or buckets",
+);
+const FAILED_INSIDE: Error = Error::fixed("ERR reading a value from disk failed inside the server");
 /// About what it takes to hold a part of a value for a request.
 const PART_BYTES: usize = 160;
 /// While there are reads of both kinds, one in so many is of those that others come before.
@@ -251,7 +256,7 @@ pub struct Batch {
     reading: AtomicUsize,
     /// Gone with the request.
     request: Weak<()>,
-    outcomes: Mutex<Vec<(Cold, Result<TakenPart, String>)>>,
+    outcomes: Mutex<Vec<(Cold, Outcome<TakenPart>)>>,
 }
 
 /// How far a batch is, for one of its readers.
@@ -293,20 +298,27 @@ impl Batch {
                 let is_last = self.reading.fetch_sub(1, Ordering::AcqRel) == 1;
                 return if is_last { BatchState::Read } else { BatchState::LeftToOthers };
             };
-            let outcome = cold.read().map(|value| {
-                let (part, bytes) = (self.take)(cold, value);
-                self.lease.add(bytes + PART_BYTES);
-                part
-            });
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.read(cold)));
+            let outcome = outcome.unwrap_or(Err(FAILED_INSIDE));
+            if outcome.is_err() {
+                // The request fails, whatever comes.
+                self.next.store(self.records.len(), Ordering::Relaxed);
+            }
             self.outcomes.lock().push((cold.clone(), outcome));
             bytes += cold.place().len();
         }
         BatchState::Unfinished
     }
 
-    /// Adds what was taken to what was before, and returns what holds its bytes. The error is that of a record
-    /// that could not be read.
-    pub fn collect(&self, to: &mut Lent) -> Result<Arc<Lease>, String> {
+    fn read(&self, cold: &Cold) -> Outcome<TakenPart> {
+        let value = cold.read().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        let (part, bytes) = (self.take)(cold, value)?;
+        if self.lease.add(bytes + PART_BYTES) { Ok(part) } else { Err(TOO_MUCH) }
+    }
+
+    /// Adds what was taken to what was before, and returns what holds its bytes. The error is that of a
+    /// record that could not be read.
+    pub fn collect(&self, to: &mut Lent) -> Outcome<Arc<Lease>> {
         for (cold, outcome) in std::mem::take(&mut *self.outcomes.lock()) {
             let part = outcome?;
             to.insert((cold.id(), (*part).type_id()), (cold, part));

@@ -64,9 +64,9 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     if let Some((batch, _)) = session.rerun.batch.take() {
         match batch.collect(&mut session.rerun.lent) {
             Ok(lease) => session.rerun.leases.push(lease),
-            Err(reason) => {
+            Err(error) => {
                 session.rerun = Rerun::default();
-                return Ready::Never(unreadable(reason));
+                return Ready::Never(error);
             }
         }
     }
@@ -198,7 +198,12 @@ fn bring_all(access: &Access<'_>, command: &Command, args: Args<'_>) -> Outcome 
     visit_needed(command, args, |key| {
         let brought =
             if access.is_locked(key) { access.peek(key).map_or(Ok(()), Entry::bring) } else { Ok(()) };
-        brought.map_err(unreadable)
+        brought.map_err(unreadable)?;
+        // On a replica nothing that a command leads to may fail.
+        if access.is_applied() && command.info.traits.has(Traits::FOLLOWS_LINKS) && access.is_locked(key) {
+            mantissa_commands::bring_links_of(access, key)?;
+        }
+        Ok(())
     })
 }
 

@@ -7,8 +7,6 @@
 //!
 //! Invariant: it is that of the value in the record, for as long as the entry names the record.
 
-use mantissa_memory::allocator;
-
 use crate::Hash;
 use crate::series::Series;
 use crate::value::ValueRef;
@@ -54,11 +52,33 @@ impl Kept {
         }
     }
 
-    /// Bytes beside its own.
-    pub fn memory_usage(&self) -> usize {
+    /// The length of its texts.
+    pub fn text_len(&self) -> usize {
         match self {
             Kept::Fields(_) => 0,
-            Kept::Series(facts) => allocator::class_size(facts.0.len()),
+            Kept::Series(facts) => facts.0.len(),
+        }
+    }
+
+    /// About that length for what has to be kept of a value, if anything has.
+    pub fn bytes_of(value: ValueRef<'_>) -> Option<usize> {
+        match value {
+            ValueRef::Hash(hash) => FieldTimes::of(hash).map(|_| 0),
+            ValueRef::Series(series) => {
+                let labels = &series.options().labels;
+                let texts =
+                    labels.iter().flat_map(|(name, value)| [&**name, &**value]).chain(series.linked());
+                let has_some = !labels.is_empty() || series.has_links();
+                has_some.then(|| texts.map(|text| 1 + text.len()).sum())
+            }
+            _ => None,
+        }
+    }
+
+    /// A hash that was read from disk does not know under which expiry it is listed: tells it.
+    pub(crate) fn restore(&self, value: &mut crate::Value) {
+        if let (Kept::Fields(times), crate::Value::Hash(hash)) = (self, value) {
+            hash.set_tracked_expiry(times.listed);
         }
     }
 }
@@ -121,15 +141,6 @@ impl SeriesFacts {
     pub fn destinations(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.links().1;
         std::iter::from_fn(move || (!rest.is_empty()).then(|| take_text(&mut rest)))
-    }
-}
-
-impl Kept {
-    /// Says what a value that was read and is to be changed does not know: under which time it is listed.
-    pub(crate) fn restore(&self, value: &mut crate::Value) {
-        if let (Kept::Fields(times), crate::Value::Hash(hash)) = (self, value) {
-            hash.set_tracked_expiry(times.listed);
-        }
     }
 }
 

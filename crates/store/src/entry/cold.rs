@@ -61,7 +61,17 @@ impl Entry {
 
     /// Bytes that would stay in memory of a value, beside its place, if it went to disk.
     pub fn bytes_kept_on_disk(&self) -> usize {
-        Kept::of(self.value()).map_or(0, |kept| ColdSlot::kept_bytes(&kept))
+        Kept::bytes_of(self.value()).map_or(0, ColdSlot::kept_bytes)
+    }
+
+    fn cold_slot_mut(&mut self) -> Option<&mut ColdSlot> {
+        // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
+        self.is_cold().then(|| unsafe { &mut *self.value_place().cast::<ColdSlot>() })
+    }
+
+    /// Whether some fields of a hash on disk have expired.
+    pub fn has_expired_fields_on_disk(&self, now_ms: i64) -> bool {
+        self.cold_field_times().and_then(|times| times.earliest).is_some_and(|time| time <= now_ms)
     }
 
     /// What is kept of a value on disk beside its place.
@@ -79,11 +89,7 @@ impl Entry {
 
     /// The same, to change.
     pub(crate) fn cold_field_times_mut(&mut self) -> Option<&mut FieldTimes> {
-        if !self.is_cold() {
-            return None;
-        }
-        // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
-        match unsafe { &mut *self.value_place().cast::<ColdSlot>() }.kept_mut()? {
+        match self.cold_slot_mut()?.kept_mut()? {
             Kept::Fields(times) => Some(times),
             Kept::Series(_) => None,
         }
@@ -189,11 +195,7 @@ impl Entry {
 
     /// Takes a value that is on disk out of memory. `None` if it was not in both.
     fn take_copy(&mut self) -> Option<Value> {
-        if !self.is_cold() {
-            return None;
-        }
-        // SAFETY: the meta word says that a slot lies there; the borrow is exclusive.
-        unsafe { &mut *self.value_place().cast::<ColdSlot>() }.forget()
+        self.cold_slot_mut()?.forget()
     }
 
     /// The value, taken out of memory or read from disk. Its record stays.

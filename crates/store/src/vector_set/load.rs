@@ -129,7 +129,6 @@ impl VectorSetBuilder {
     /// Adds an element under its number; its links are numbers too.
     pub fn push_as(&mut self, element: u32, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
         let number = |link: u64| u32::try_from(link).ok().filter(|&link| u64::from(link) < UID_MAX);
-        self.numbers.next += 1;
         put(&mut self.set, element, loaded, number)
     }
 
