@@ -52,7 +52,6 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 /// The value of eight ASCII digits packed with the first in the lowest byte; `None` if any is not a digit.
 #[inline]
 fn parse_eight_digits(word: u64) -> Option<u64> {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
     const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     let above_nine = word.wrapping_add(0x0606_0606_0606_0606);
     if (word & HIGH_NIBBLES) != ZEROS || (above_nine & HIGH_NIBBLES) != ZEROS {
@@ -70,17 +69,6 @@ pub(crate) fn digits_value(digits: u64) -> u64 {
     let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
-
-/// The two digits of every number below 100.
-static DIGIT_PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0u8; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
 
 /// The value of the decimal digits that eight bytes begin with, and how many these are.
 #[inline]
@@ -119,40 +107,81 @@ pub fn integer_text_length(value: i64) -> usize {
     usize::from(value < 0) + digit_count(value.unsigned_abs())
 }
 
-/// Prints `value` into the end of `digits`, which is as long as its text.
+/// One more than the largest number of eight digits.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// The eight decimal digits of a value below 10^8 as numbers, the first in the lowest byte.
 #[inline]
-fn fill_digits(digits: &mut [u8], mut value: u64) {
-    let mut rest = digits;
-    while value >= 100 {
-        let Some((head, pair)) = rest.split_last_chunk_mut::<2>() else { return };
-        *pair = DIGIT_PAIRS[(value % 100) as usize];
-        value /= 100;
-        rest = head;
+const fn eight_digits(value: u64) -> u64 {
+    // Pairs of lanes are split side by side: each division is a product whose quotient is exact in its range.
+    let (high, low) = (value / 10_000, value % 10_000);
+    let fours = high | low << 32;
+    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - 10 * tens) << 8
+}
+
+/// Eight digits that are zero.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The last eight decimal digits of a value, with leading zeros.
+#[inline]
+pub fn last_eight_digits(value: u64) -> [u8; 8] {
+    (eight_digits(value % EIGHT_DIGITS) | ZEROS).to_le_bytes()
+}
+
+/// Writes the text of a value below 10^8 at `at`, and returns where it ends. Eight bytes change.
+#[inline]
+fn put_first(buffer: &mut [u8; INTEGER_TEXT_MAX], at: usize, value: u64) -> usize {
+    // The length is known before the digits are.
+    let count = digit_count(value);
+    put_eight(buffer, at, (eight_digits(value) | ZEROS) >> (64 - 8 * count));
+    at + count
+}
+
+#[inline]
+fn put_eight(buffer: &mut [u8; INTEGER_TEXT_MAX], at: usize, text: u64) {
+    if let Some(eight) = buffer[at.min(INTEGER_TEXT_MAX)..].first_chunk_mut::<8>() {
+        *eight = text.to_le_bytes();
     }
-    if let Some((_, pair)) = rest.split_last_chunk_mut::<2>() {
-        *pair = DIGIT_PAIRS[value as usize];
-    } else if let Some(digit) = rest.last_mut() {
-        *digit = b'0' + value as u8;
-    }
+}
+
+/// Writes the text of a value at `at`, which is 1 at most, and of a value above [`i64::MAX`] 0. Returns
+/// where it ends.
+#[inline(always)]
+fn put_digits(buffer: &mut [u8; INTEGER_TEXT_MAX], at: usize, value: u64) -> usize {
+    if value < EIGHT_DIGITS { put_first(buffer, at, value) } else { put_long(buffer, at, value) }
+}
+
+/// The same of a value of more than eight digits.
+#[inline(never)]
+fn put_long(buffer: &mut [u8; INTEGER_TEXT_MAX], at: usize, value: u64) -> usize {
+    let (high, low) = (value / EIGHT_DIGITS, value % EIGHT_DIGITS);
+    let at = if high < EIGHT_DIGITS {
+        put_first(buffer, at, high)
+    } else {
+        let at = put_first(buffer, at, high / EIGHT_DIGITS);
+        put_eight(buffer, at, eight_digits(high % EIGHT_DIGITS) | ZEROS);
+        at + 8
+    };
+    put_eight(buffer, at, eight_digits(low) | ZEROS);
+    at + 8
 }
 
 /// Prints `value` into `buffer` and returns the text, which starts at the buffer's first byte.
 #[inline]
 pub fn format_u64(buffer: &mut [u8; INTEGER_TEXT_MAX], value: u64) -> &[u8] {
-    let text = &mut buffer[..digit_count(value)];
-    fill_digits(text, value);
-    text
+    let end = put_digits(buffer, 0, value);
+    &buffer[..end.min(INTEGER_TEXT_MAX)]
 }
 
 /// Prints `value` into `buffer` and returns the text, which starts at the buffer's first byte.
 #[inline]
 pub fn format_i64(buffer: &mut [u8; INTEGER_TEXT_MAX], value: i64) -> &[u8] {
-    let sign = usize::from(value < 0);
-    let magnitude = value.unsigned_abs();
     buffer[0] = b'-';
-    let length = sign + digit_count(magnitude);
-    fill_digits(&mut buffer[sign..length], magnitude);
-    &buffer[..length]
+    let end = put_digits(buffer, usize::from(value < 0), value.unsigned_abs());
+    &buffer[..end.min(INTEGER_TEXT_MAX)]
 }
 
 /// Appends the text of `value` to `out`.
@@ -218,6 +247,7 @@ mod tests {
         for value in values {
             let expected = value.to_string();
             assert_eq!(format_u64(&mut [0; 20], value), expected.as_bytes());
+            assert_eq!(last_eight_digits(value), *format!("{:08}", value % 100_000_000).as_bytes());
             assert_eq!(parse_u64(expected.as_bytes()), Some(value));
             let signed = value as i64;
             let expected = signed.to_string();

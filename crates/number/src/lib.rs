@@ -41,8 +41,8 @@ pub use float::{
     write_fixed,
 };
 pub use integer::{
-    INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, leading_digits, parse_i64, parse_u64,
-    write_i64, write_u64,
+    INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, last_eight_digits, leading_digits,
+    parse_i64, parse_u64, write_i64, write_u64,
 };
 pub use long_double::LongDouble;
 pub use score::{
