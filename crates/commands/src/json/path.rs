@@ -240,7 +240,8 @@ struct Parser<'a> {
 
 /// Bytes of names without quotes.
 fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-$/:#+%~`^".contains(&byte)
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'-' | b'$' | b'/' | b':' | b'#' | b'+' | b'%' | b'~' | b'`' | b'^')
 }
 
 impl Parser<'_> {

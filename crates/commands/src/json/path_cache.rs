@@ -10,7 +10,7 @@ use super::path::Path;
 use crate::error::Outcome;
 
 /// The number of places. A power of two.
-const PLACES: usize = 128;
+const PLACES: usize = 512;
 /// Longer texts are not kept.
 const TEXT_MAX: usize = 128;
 
@@ -18,13 +18,13 @@ thread_local! {
     static CACHE: RefCell<[Option<Rc<Path>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// The place of a text: it depends on its length and its last bytes.
+/// The place of a text. Paths that differ in an index alone have places of their own.
 fn place(text: &[u8]) -> usize {
-    let word = match text.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last),
-        None => text.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-    };
-    let mixed = (word ^ (text.len() as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = text.len() as u64;
+    let mut mix = |word: u64| mixed = (mixed.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (words, rest) = text.as_chunks::<8>();
+    words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
+    mix(rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
     (mixed >> 32) as usize % PLACES
 }
 
@@ -49,6 +49,14 @@ pub(super) fn parse(text: &[u8]) -> Outcome<Rc<Path>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_that_differ_in_an_index_have_places_of_their_own() {
+        let paths = (0..PLACES).map(|index| format!("$.records[{index}].user.name"));
+        let places: std::collections::HashSet<usize> = paths.map(|path| place(path.as_bytes())).collect();
+        // So many of the places have a path, were they drawn by lot.
+        assert!(places.len() > PLACES / 2, "{} places", places.len());
+    }
 
     #[test]
     fn a_path_is_parsed_once_and_the_last_one_of_a_place_stays() {
