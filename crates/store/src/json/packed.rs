@@ -25,20 +25,21 @@ use super::plain::{self, Place, Sink};
 pub(super) const NULL: u8 = 0;
 pub(super) const FALSE: u8 = 1;
 pub(super) const TRUE: u8 = 2;
-const INT_8: u8 = 3;
+pub(super) const INT_8: u8 = 3;
 const INT_16: u8 = 4;
 const INT_32: u8 = 5;
-const INT_64: u8 = 6;
+pub(super) const INT_64: u8 = 6;
 const UNSIGNED: u8 = 7;
 const DOUBLE: u8 = 8;
-const DECIMAL_8: u8 = 9;
+pub(super) const DECIMAL_8: u8 = 9;
 const DECIMAL_16: u8 = 10;
 const DECIMAL_32: u8 = 11;
-const DECIMAL_64: u8 = 12;
+pub(super) const DECIMAL_64: u8 = 12;
 const SINGLE: u8 = 27;
-const STRING_8: u8 = 13;
+/// The tags of strings that are not short.
+pub(super) const STRING_8: u8 = 13;
 const STRING_16: u8 = 14;
-const STRING_32: u8 = 15;
+pub(super) const STRING_32: u8 = 15;
 /// The tags of strings of which a byte needs an escape in JSON text.
 pub(super) const ESCAPED_8: u8 = 24;
 const ESCAPED_16: u8 = 25;
@@ -47,7 +48,7 @@ pub(super) const ESCAPED_32: u8 = 26;
 pub(super) const ARRAY: u8 = 16;
 /// The same of objects.
 pub(super) const OBJECT: u8 = 20;
-/// The first and the last tag of containers that have elements, with that of the empty object between them.
+/// The first and the last tag of containers that are not the empty array.
 pub(super) const FIRST_CONTAINER: u8 = ARRAY + 1;
 pub(super) const LAST_CONTAINER: u8 = OBJECT + 3;
 /// The tag of the smallest of the integers that a tag holds.
@@ -91,6 +92,7 @@ impl Number {
     }
 }
 
+#[inline(always)]
 fn unsigned(bytes: &[u8], width: usize) -> usize {
     match width {
         1 => usize::from(bytes[0]),
@@ -99,10 +101,12 @@ fn unsigned(bytes: &[u8], width: usize) -> usize {
     }
 }
 
+#[inline]
 fn eight(bytes: &[u8]) -> [u8; 8] {
     bytes.first_chunk::<8>().copied().unwrap_or_default()
 }
 
+#[inline(always)]
 fn signed(bytes: &[u8], width: usize) -> i64 {
     match width {
         1 => i64::from(bytes[0].cast_signed()),
@@ -110,6 +114,28 @@ fn signed(bytes: &[u8], width: usize) -> i64 {
         4 => i64::from(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
         _ => i64::from_le_bytes(eight(bytes)),
     }
+}
+
+/// The signed value that begins at `at`, of 1, 2, 4 or 8 bytes as the logarithm of their number says, and
+/// where it ends.
+#[inline(always)]
+pub(super) fn signed_at(bytes: &[u8], at: usize, width: u8) -> (i64, usize) {
+    let size = 1_usize << (width & 3);
+    let Some(word) = bytes[at..].first_chunk::<8>() else {
+        return (signed(&bytes[at..], size), at + size);
+    };
+    let unused = 64 - 8 * size;
+    ((u64::from_le_bytes(*word) << unused).cast_signed() >> unused, at + size)
+}
+
+/// Where the children of the container that begins at `at` begin and end.
+#[inline(always)]
+pub(super) fn body_at(bytes: &[u8], at: usize) -> (usize, usize) {
+    if bytes[at] & 3 == 1 {
+        return (at + HEADER_MIN, at + HEADER_MIN + usize::from(bytes[at + 1]));
+    }
+    let header = Header::read(&bytes[at..]);
+    (at + header.size, at + header.size + header.body)
 }
 
 /// The header of a container.
@@ -225,39 +251,42 @@ pub(super) fn number(bytes: &[u8]) -> Option<Number> {
     })
 }
 
-/// The bytes of a number, and how many these are.
-pub(super) type NumberBytes = ([u8; NUMBER_BYTES_MAX], usize);
-pub(super) const NUMBER_BYTES_MAX: usize = 10;
-
-/// The shortest of the encodings of an integer, whose tag is `tag` for one byte.
-#[inline(always)]
-fn signed_bytes(tag: u8, scale: Option<u8>, value: i64) -> NumberBytes {
-    let bits = 65 - (value ^ value >> 63).leading_zeros();
-    let step = u8::from(bits > 8) + u8::from(bits > 16) + u8::from(bits > 32);
-    let mut bytes = [tag + step; NUMBER_BYTES_MAX];
-    let first = match scale {
-        None => 1,
-        Some(scale) => {
-            bytes[1] = scale;
-            2
-        }
-    };
-    bytes[first..first + 8].copy_from_slice(&value.to_le_bytes());
-    (bytes, first + (1 << step))
+/// The encoding of a number, held in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NumberBytes {
+    pub tag: u8,
+    /// The bytes behind the tag.
+    pub rest: [u8; 8],
+    /// How many of them there are.
+    pub len: usize,
 }
 
-fn eight_bytes(tag: u8, value: [u8; 8]) -> NumberBytes {
-    let mut bytes = [tag; NUMBER_BYTES_MAX];
-    bytes[1..9].copy_from_slice(&value);
-    (bytes, 9)
+impl NumberBytes {
+    /// The tag of a kind for one byte, and the value in the fewest of 1, 2, 4 and 8 bytes.
+    #[inline(always)]
+    fn signed(tag: u8, value: i64) -> NumberBytes {
+        let step = width_step(value);
+        NumberBytes { tag: tag + step, rest: value.to_le_bytes(), len: 1 << step }
+    }
+
+    fn eight(tag: u8, rest: [u8; 8]) -> NumberBytes {
+        NumberBytes { tag, rest, len: 8 }
+    }
+}
+
+/// The logarithm of the bytes that a signed value takes: of 1, 2, 4 and 8 the fewest.
+#[inline(always)]
+fn width_step(value: i64) -> u8 {
+    let bits = 65 - (value ^ value >> 63).leading_zeros();
+    u8::from(bits > 8) + u8::from(bits > 16) + u8::from(bits > 32)
 }
 
 /// The encoding of an integer.
 #[inline(always)]
 pub(super) fn integer_bytes(value: i64) -> NumberBytes {
     match value {
-        SMALL_MIN..=SMALL_MAX => ([SMALL + (value - SMALL_MIN) as u8; NUMBER_BYTES_MAX], 1),
-        _ => signed_bytes(INT_8, None, value),
+        SMALL_MIN..=SMALL_MAX => NumberBytes { tag: SMALL + (value - SMALL_MIN) as u8, rest: [0; 8], len: 0 },
+        _ => NumberBytes::signed(INT_8, value),
     }
 }
 
@@ -267,7 +296,7 @@ pub(super) fn number_bytes(value: Number) -> NumberBytes {
         Number::Integer(value) => integer_bytes(value),
         Number::Unsigned(value) => match i64::try_from(value) {
             Ok(value) => integer_bytes(value),
-            Err(_) => eight_bytes(UNSIGNED, value.to_le_bytes()),
+            Err(_) => NumberBytes::eight(UNSIGNED, value.to_le_bytes()),
         },
         Number::Double(value) => double_bytes(value),
     }
@@ -275,8 +304,9 @@ pub(super) fn number_bytes(value: Number) -> NumberBytes {
 
 /// Appends a number. A double must be finite.
 pub(super) fn put_number(value: Number, out: &mut Vec<u8>) {
-    let (bytes, len) = number_bytes(value);
-    out.extend_from_slice(&bytes[..len]);
+    let NumberBytes { tag, rest, len } = number_bytes(value);
+    out.push(tag);
+    out.extend_from_slice(&rest[..len]);
 }
 
 fn double_bytes(value: f64) -> NumberBytes {
@@ -298,11 +328,10 @@ fn double_bytes(value: f64) -> NumberBytes {
     }
     let single = value as f32;
     if f64::from(single) == value {
-        let mut bytes = [SINGLE; NUMBER_BYTES_MAX];
-        bytes[1..5].copy_from_slice(&single.to_le_bytes());
-        return (bytes, 5);
+        let rest = u64::from(single.to_bits()).to_le_bytes();
+        return NumberBytes { tag: SINGLE, rest, len: 4 };
     }
-    eight_bytes(DOUBLE, value.to_le_bytes())
+    NumberBytes::eight(DOUBLE, value.to_le_bytes())
 }
 
 /// The encoding of the double that is closest to `integer` / 10^`scale`, where that has one with a scale. The
@@ -310,7 +339,9 @@ fn double_bytes(value: f64) -> NumberBytes {
 #[inline(always)]
 pub(super) fn decimal_bytes(integer: i64, scale: usize) -> Option<NumberBytes> {
     let has_encoding = scale < POWERS.len() && i32::try_from(integer).is_ok();
-    has_encoding.then(|| signed_bytes(DECIMAL_8, Some(scale as u8), integer))
+    let step = width_step(integer);
+    let rest = (integer << 8 | scale as i64).to_le_bytes();
+    has_encoding.then_some(NumberBytes { tag: DECIMAL_8 + step, rest, len: 1 + (1 << step) })
 }
 
 /// The integer and the scale of a double that is encoded with them.
@@ -373,38 +404,48 @@ pub(super) fn begin(out: &mut Vec<u8>) -> usize {
 /// moved, to make room for a longer header.
 pub(super) fn end(start: usize, kind: u8, count: usize, out: &mut Vec<u8>) {
     let (mut sink, place) = Sink::new(out);
-    let place = end_in(&mut sink, start, kind, count, place);
+    let (place, _) = end_in(&mut sink, start, HEADER_MIN, (kind, count), place);
     sink.finish(place);
 }
 
-/// [`begin`]: the place behind a header that is yet to be written.
+/// [`begin`]: the place behind a header of so many bytes, 9 at most, which is yet to be written.
 #[inline(always)]
-pub(super) fn begin_in(sink: &mut Sink<'_>, place: Place) -> Place {
-    sink.put(place, &[0; 4], HEADER_MIN)
+pub(super) fn begin_in(sink: &mut Sink<'_>, size: usize, place: Place) -> Place {
+    sink.put(place, &[0; 9], size)
 }
 
-/// [`end`].
+/// [`end`], where `before` bytes have been left for the header. Returns the bytes that it has as well.
 #[inline(always)]
-pub(super) fn end_in(sink: &mut Sink<'_>, start: usize, kind: u8, count: usize, place: Place) -> Place {
-    let body = sink.len(place) - start - HEADER_MIN;
-    if let (Ok(short), 1..) = (u8::try_from(body), count) {
+pub(super) fn end_in(
+    sink: &mut Sink<'_>,
+    start: usize,
+    before: usize,
+    (kind, count): (u8, usize),
+    place: Place,
+) -> (Place, usize) {
+    let body = sink.len(place) - start - before;
+    if let (HEADER_MIN, Ok(short), 1..) = (before, u8::try_from(body), count) {
         sink.written(place)[start..start + HEADER_MIN].copy_from_slice(&[kind + 1, short, count as u8]);
-        return place;
+        return (place, HEADER_MIN);
     }
-    end_large(sink, start, kind, count, place)
+    end_large(sink, start, before, Header::new(kind, body, count), place)
 }
 
 #[inline(never)]
-fn end_large(sink: &mut Sink<'_>, start: usize, kind: u8, count: usize, place: Place) -> Place {
-    let body = sink.len(place) - start - HEADER_MIN;
-    let (header, bytes) = Header::new(kind, body, count);
-    if count == 0 {
-        sink.written(place)[start] = bytes[0];
-        return sink.back(place, HEADER_MIN - header.size);
+fn end_large(
+    sink: &mut Sink<'_>,
+    start: usize,
+    before: usize,
+    (header, bytes): (Header, [u8; 9]),
+    place: Place,
+) -> (Place, usize) {
+    let body = start + before..start + before + header.body;
+    let added = header.size.saturating_sub(before);
+    let place = sink.put(place, &[0; 8], added);
+    let written = sink.written(place);
+    if header.size != before {
+        written.copy_within(body, start + header.size);
     }
-    let place = sink.put(place, &[0; 6], header.size - HEADER_MIN);
-    let all = &mut sink.written(place)[start..];
-    all.copy_within(HEADER_MIN..HEADER_MIN + body, header.size);
-    all[..header.size].copy_from_slice(&bytes[..header.size]);
-    place
+    written[start..start + header.size].copy_from_slice(&bytes[..header.size]);
+    (sink.back(place, before.saturating_sub(header.size)), header.size)
 }

@@ -78,8 +78,15 @@ fn run(
     }
     out.reserve(text.len() + ROOM);
     let (sink, place) = Sink::new(out);
-    let mut parser =
-        Parser { text, sink, keys: SmallVec::new(), depth_left: depth_max, floats, failure: None };
+    let mut parser = Parser {
+        text,
+        sink,
+        keys: SmallVec::new(),
+        depth_left: depth_max,
+        header_sizes: [0; DEPTHS],
+        floats,
+        failure: None,
+    };
     let (first, at) = parser.peek(0);
     let end = parser.value(first, at, place).and_then(|(end, place)| match parser.peek(end.get()) {
         (Some(_), at) if is_whole => parser.at_next(at, "trailing characters"),
@@ -91,6 +98,16 @@ fn run(
         (None, None) => return Err(locate(text, EOF_VALUE, text.len())),
     }
     Ok(())
+}
+
+/// Bytes that the header of a container is expected to have, whose text has `left` bytes at most: large ones
+/// that are wrong are those of small containers, of which little is moved.
+fn first_header_size(left: usize) -> usize {
+    match left {
+        0..=320 => packed::HEADER_MIN,
+        321..=80_000 => 5,
+        _ => 9,
+    }
 }
 
 /// Room for what is written in whole chunks.
@@ -141,6 +158,9 @@ struct Parser<'a, 'o> {
     /// Those of all open objects.
     keys: SmallVec<[Key; 16]>,
     depth_left: usize,
+    /// For some depths the bytes of the header of the last container there, which the next is expected to
+    /// have: where it has others, its contents are moved. 0 if there was none.
+    header_sizes: [u8; DEPTHS],
     /// What the elements of arrays of numbers are rounded to.
     floats: Option<FloatType>,
     failure: Option<Failure>,
@@ -176,6 +196,36 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// The first byte of a member's value, whose key ends at `at`, and where it stands.
+    #[inline(always)]
+    fn behind_colon(&mut self, at: usize) -> Option<(Option<u8>, usize)> {
+        match plain::chunk_at::<3>(self.text, at) {
+            Some(&[b':', b' ', first]) if first > b' ' => return Some((Some(first), at + 2)),
+            Some(&[b':', first, _]) if first > b' ' => return Some((Some(first), at + 1)),
+            _ => {}
+        }
+        self.behind_any_colon(at)
+    }
+
+    #[inline(never)]
+    fn behind_any_colon(&mut self, at: usize) -> Option<(Option<u8>, usize)> {
+        match self.peek(at) {
+            (Some(b':'), at) => Some(self.peek(at + 1)),
+            (Some(_), at) => self.at_next(at, "expected `:`"),
+            (None, at) => self.at_next(at, EOF_OBJECT),
+        }
+    }
+
+    /// Where the next quote stands, if there is nothing but a comma and a space at most before it.
+    #[inline(always)]
+    fn behind_comma(&self, at: usize) -> Option<usize> {
+        match plain::chunk_at::<3>(self.text, at) {
+            Some(b", \"") => Some(at + 2),
+            Some([b',', b'"', _]) => Some(at + 1),
+            _ => None,
+        }
+    }
+
     /// An error at the byte that stands at `at`.
     #[cold]
     fn at_next<T>(&mut self, at: usize, reason: &'static str) -> Option<T> {
@@ -194,15 +244,16 @@ impl Parser<'_, '_> {
     fn value(&mut self, first: Option<u8>, at: usize, place: Place) -> Step {
         match first {
             Some(b'"') => self.string(at + 1, place),
-            _ => self.no_string(first, at, place),
+            Some(b'-' | b'0'..=b'9') => self.number(at, place),
+            _ => self.other(first, at, place),
         }
     }
 
-    fn no_string(&mut self, first: Option<u8>, at: usize, place: Place) -> Step {
+    /// A value that is neither a string nor a number.
+    fn other(&mut self, first: Option<u8>, at: usize, place: Place) -> Step {
         match first {
             Some(b'{') => self.object(at, place),
             Some(b'[') => self.array(at, place),
-            Some(b'-' | b'0'..=b'9') => self.number(at, place),
             Some(b'n') => self.word(at, place, b"ull", NULL),
             Some(b't') => self.word(at, place, b"rue", TRUE),
             Some(b'f') => self.word(at, place, b"alse", FALSE),
@@ -232,22 +283,35 @@ impl Parser<'_, '_> {
         None
     }
 
-    /// Counts a bracket. Returns where it ends.
-    #[inline]
-    fn descend(&mut self, at: usize) -> Option<usize> {
+    /// Counts the bracket at `at`, and leaves bytes for a header. Returns how many, and the place behind them.
+    #[inline(always)]
+    fn open(&mut self, at: usize, place: Place) -> Option<(usize, Place)> {
         self.depth_left -= 1;
         if self.depth_left == 0 {
             return self.at_next(at, "recursion limit exceeded");
         }
-        Some(at + 1)
+        let before = match self.header_sizes[self.depth_left % DEPTHS] {
+            0 => first_header_size(self.text.len() - at),
+            size => usize::from(size),
+        };
+        Some((before, packed::begin_in(&mut self.sink, before, place)))
+    }
+
+    /// Ends the container at `start`, for whose header `before` bytes have been left. `at` is where its text
+    /// ends.
+    #[inline(always)]
+    fn close(&mut self, at: usize, start: usize, before: usize, kind: (u8, usize), place: Place) -> Step {
+        let (place, size) = packed::end_in(&mut self.sink, start, before, kind, place);
+        self.header_sizes[self.depth_left % DEPTHS] = size.max(packed::HEADER_MIN) as u8;
+        self.depth_left += 1;
+        step(at, place)
     }
 
     fn array(&mut self, open: usize, place: Place) -> Step {
-        let at = self.descend(open)?;
         let start = self.sink.len(place);
-        let mut place = packed::begin_in(&mut self.sink, place);
+        let (before, mut place) = self.open(open, place)?;
         let mut count = 0;
-        let (mut first, mut at) = self.peek(at);
+        let (mut first, mut at) = self.peek(open + 1);
         if first != Some(b']') {
             loop {
                 if first.is_none() {
@@ -272,18 +336,17 @@ impl Parser<'_, '_> {
                 }
             }
         }
-        self.depth_left += 1;
         if let Some(floats) = self.floats {
-            place = self.as_floats(floats, open, start, place)?;
+            place = self.as_floats(floats, open, start + before, place)?;
         }
-        step(at + 1, packed::end_in(&mut self.sink, start, ARRAY, count, place))
+        self.close(at + 1, start, before, (ARRAY, count), place)
     }
 
     /// Rounds the elements of an array whose bracket stands at `open` in the text, if all are numbers.
-    /// Returns the place behind them. The array begins at `start` in what is written, and ends at `place`.
+    /// Returns the place behind them. They begin at `start` in what is written, and end at `place`.
     #[inline(never)]
     fn as_floats(&mut self, floats: FloatType, open: usize, start: usize, place: Place) -> Option<Place> {
-        let body = self.sink.written(place)[start + packed::HEADER_MIN..].to_vec();
+        let body = self.sink.written(place)[start..].to_vec();
         let mut numbers: SmallVec<[f64; 64]> = SmallVec::new();
         let mut rest = body.as_slice();
         while !rest.is_empty() {
@@ -297,8 +360,7 @@ impl Parser<'_, '_> {
                 let end = self.end_of_number(open + 1, index);
                 return self.behind(end, floats.out_of_range());
             };
-            let (bytes, len) = packed::number_bytes(Number::Double(rounded));
-            place = self.sink.put(place, &bytes, len);
+            place = self.put_number(packed::number_bytes(Number::Double(rounded)), place);
         }
         Some(place)
     }
@@ -313,10 +375,10 @@ impl Parser<'_, '_> {
         at + self.text[at..].iter().take_while(|byte| !is_behind(byte)).count()
     }
 
-    fn object(&mut self, at: usize, place: Place) -> Step {
-        let mut at = self.descend(at)?;
+    fn object(&mut self, open: usize, place: Place) -> Step {
         let start = self.sink.len(place);
-        let mut place = packed::begin_in(&mut self.sink, place);
+        let (before, mut place) = self.open(open, place)?;
+        let mut at = open + 1;
         let mut keys = ObjectKeys { first: self.keys.len(), seen: 0, may_be_equal: false };
         let mut is_first = true;
         loop {
@@ -333,17 +395,15 @@ impl Parser<'_, '_> {
                 None => return self.at_next(key_at, EOF_VALUE),
             }
             is_first = false;
-            let (end, behind_key) = self.string(key_at + 1, place)?;
+            let (end, behind_key) = self.key(key_at + 1, place)?;
             self.note_key(&mut keys, place, behind_key);
-            let (colon, colon_at) = self.peek(end.get());
-            match colon {
-                Some(b':') => {}
-                Some(_) => return self.at_next(colon_at, "expected `:`"),
-                None => return self.at_next(colon_at, EOF_OBJECT),
-            }
-            let (first, value_at) = self.peek(colon_at + 1);
+            let (first, value_at) = self.behind_colon(end.get())?;
             let (end, after) = self.value(first, value_at, behind_key)?;
             place = after;
+            if let Some(first) = self.behind_comma(end.get()) {
+                at = first;
+                continue;
+            }
             let (next, next_at) = self.peek(end.get());
             at = next_at + 1;
             match next {
@@ -353,13 +413,12 @@ impl Parser<'_, '_> {
                 None => return self.at_next(next_at, EOF_OBJECT),
             }
         }
-        self.depth_left += 1;
         let mut count = self.keys.len() - keys.first;
         if keys.may_be_equal || count > PAIRS_MAX {
             (count, place) = self.without_equal_keys(keys.first, place);
         }
         self.keys.truncate(keys.first);
-        step(at, packed::end_in(&mut self.sink, start, OBJECT, count, place))
+        self.close(at, start, before, (OBJECT, count), place)
     }
 
     /// Notes the key that stands between two places.
@@ -388,15 +447,28 @@ impl Parser<'_, '_> {
         (count, self.sink.back(place, removed))
     }
 
+    /// The string that a key is, whose quote stands before `at`.
+    #[inline(always)]
+    fn key(&mut self, at: usize, place: Place) -> Step {
+        // Most keys are shorter than a step.
+        if let Some(chunk) = plain::chunk_at::<{ plain::STEP }>(self.text, at) {
+            let plain = plain::plain_of_step(chunk);
+            if chunk.get(plain) == Some(&b'"') {
+                let tag = packed::SHORT_STRING + plain as u8;
+                return step(at + plain + 1, self.sink.tagged(place, tag, chunk, plain));
+            }
+        }
+        self.long_string(at, place)
+    }
+
     /// A string, whose quote stands before `at`.
     #[inline(always)]
     fn string(&mut self, at: usize, place: Place) -> Step {
-        if let Some(chunk) = self.text[at..].first_chunk::<{ plain::STEP }>() {
-            let plain = plain::plain_of_step(chunk);
+        if let Some(chunk) = plain::chunk_at::<{ 2 * plain::STEP }>(self.text, at) {
+            let plain = plain::plain_of_two(chunk);
             if chunk.get(plain) == Some(&b'"') {
-                let mut stored = [packed::SHORT_STRING + plain as u8; plain::STEP + 1];
-                stored[1..].copy_from_slice(chunk);
-                return step(at + plain + 1, self.sink.put(place, &stored, plain + 1));
+                let tag = packed::SHORT_STRING + plain as u8;
+                return step(at + plain + 1, self.sink.tagged(place, tag, chunk, plain));
             }
         }
         self.long_string(at, place)
@@ -407,7 +479,7 @@ impl Parser<'_, '_> {
         let place = self.sink.byte(start, 0);
         let (end, place) = self.sink.plain(place, self.text, at, self.text.len());
         match self.byte(end) {
-            Some(b'"') => step(end + 1, self.end_string(start, false, place)),
+            Some(b'"') => step(end + 1, self.end_string(start, 1, false, place)),
             Some(b'\\') => self.escaped_string(end, start, place),
             other => self.wrong_string(other, end),
         }
@@ -423,19 +495,38 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A string that begins at the place `start`, from the backslash at `at` on.
+    /// A string that begins at the place `start`, from the backslash at `at` on. What precedes that has been
+    /// written behind one byte.
     fn escaped_string(&mut self, mut at: usize, start: Place, mut place: Place) -> Step {
+        // A quote or a line feed asks for an escape in what is printed too: such a string has a header of two
+        // bytes at least.
+        let is_escaped = |letter: &u8| matches!(letter, b'"' | b'n' | b't' | b'r' | b'\\');
+        let mut header = 1;
+        if self.text.get(at + 1).is_some_and(is_escaped) {
+            place = self.widen(start, header, 2, place);
+            header = 2;
+        }
         let mut needs_escape = false;
         loop {
             match self.byte(at) {
-                Some(b'"') => return step(at + 1, self.end_string(start, needs_escape, place)),
+                Some(b'"') => {
+                    return step(at + 1, self.end_string(start, header, needs_escape, place));
+                }
                 Some(b'\\') => {
-                    let (character, end) = self.escape(at + 1)?;
-                    let mut bytes = [0; 4];
-                    let len = character.encode_utf8(&mut bytes).len();
-                    needs_escape |= plain::is_special(bytes[0]);
-                    place = self.sink.put(place, &bytes, len);
-                    at = end;
+                    let letter = self.byte(at + 1).unwrap_or(0);
+                    let byte = SHORT_ESCAPES[usize::from(letter)];
+                    if byte != 0 {
+                        needs_escape |= letter != b'/';
+                        place = self.sink.byte(place, byte);
+                        at += 2;
+                    } else {
+                        let (character, end) = self.escape(at + 1)?;
+                        let mut bytes = [0; 4];
+                        let len = character.encode_utf8(&mut bytes).len();
+                        needs_escape |= plain::is_special(bytes[0]);
+                        place = self.sink.put(place, &bytes, len);
+                        at = end;
+                    }
                 }
                 other => return self.wrong_string(other, at),
             }
@@ -443,38 +534,35 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Ends a string whose text stands between a byte at `start` and `place`. If it is long its text is
-    /// moved, to make room for a longer header.
+    /// Ends a string whose text stands between `before` bytes at `start` and `place`. Its text is moved where
+    /// the header has another length.
     #[inline]
-    fn end_string(&mut self, start: Place, needs_escape: bool, place: Place) -> Place {
+    fn end_string(&mut self, start: Place, before: usize, needs_escape: bool, place: Place) -> Place {
         let at = self.sink.len(start);
-        let len = self.sink.len(place) - at - 1;
+        let len = self.sink.len(place) - at - before;
         let (header, size) = packed::string_header(len, needs_escape);
-        if size == 1 {
-            self.sink.written(place)[at] = header[0];
-            return place;
-        }
-        let place = self.sink.put(place, &[0; 4], size - 1);
-        let string = &mut self.sink.written(place)[at..];
-        string.copy_within(1..1 + len, size);
-        string[..size].copy_from_slice(&header[..size]);
+        let place = if size == before { place } else { self.widen(start, before, size, place) };
+        self.sink.written(place)[at..at + size].copy_from_slice(&header[..size]);
         place
     }
 
-    /// The character that an escape stands for, and where that ends. `at` is behind the backslash.
+    /// Moves what stands behind `before` bytes at `start` behind `after` bytes, at most 5.
+    fn widen(&mut self, start: Place, before: usize, after: usize, place: Place) -> Place {
+        let (from, end) = (self.sink.len(start) + before, self.sink.len(place));
+        let place = self.sink.put(place, &[0; 4], after.saturating_sub(before));
+        let to = self.sink.len(start) + after;
+        self.sink.written(place).copy_within(from..end, to);
+        self.sink.back(place, before.saturating_sub(after))
+    }
+
+    /// The character that an escape stands for which is not short, and where that ends. `at` is behind the
+    /// backslash.
     fn escape(&mut self, at: usize) -> Option<(char, usize)> {
-        let Some(letter) = self.byte(at) else { return self.behind(at, EOF_STRING) };
-        let character = match letter {
-            b'"' | b'\\' | b'/' => char::from(letter),
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => return self.code_point(at + 1),
-            _ => return self.behind(at + 1, "invalid escape"),
-        };
-        Some((character, at + 1))
+        match self.byte(at) {
+            Some(b'u') => self.code_point(at + 1),
+            Some(_) => self.behind(at + 1, "invalid escape"),
+            None => self.behind(at, EOF_STRING),
+        }
     }
 
     /// The character that stands for itself in hexadecimal, and where that ends.
@@ -522,7 +610,7 @@ impl Parser<'_, '_> {
         Some(value)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn number(&mut self, start: usize, place: Place) -> Step {
         let is_negative = self.text[start] == b'-';
         let first = start + usize::from(is_negative);
@@ -549,14 +637,13 @@ impl Parser<'_, '_> {
         let is_exact = count <= DIGITS_MAX && !has_exponent && !(is_negative && digits == 0);
         let integer = if is_negative { (digits as i64).wrapping_neg() } else { digits as i64 };
         if is_exact && is_integer {
-            let (bytes, len) = packed::integer_bytes(integer);
-            return step(at, self.sink.put(place, &bytes, len));
+            return step(at, self.put_number(packed::integer_bytes(integer), place));
         }
         if is_exact
             && count <= UNIQUE_DIGITS
-            && let Some((bytes, len)) = decimal(integer, scale)
+            && let Some(bytes) = decimal(integer, scale)
         {
-            return step(at, self.sink.put(place, &bytes, len));
+            return step(at, self.put_number(bytes, place));
         }
         self.wide_number(start, at, is_integer, place)
     }
@@ -567,8 +654,16 @@ impl Parser<'_, '_> {
         let Some(number) = wide_number(&self.text[start..end], is_integer) else {
             return self.behind(end, "number out of range");
         };
-        let (bytes, len) = packed::number_bytes(number);
-        step(end, self.sink.put(place, &bytes, len))
+        step(end, self.put_number(packed::number_bytes(number), place))
+    }
+
+    #[inline(always)]
+    fn put_number(
+        &mut self,
+        packed::NumberBytes { tag, rest, len }: packed::NumberBytes,
+        place: Place,
+    ) -> Place {
+        self.sink.tagged(place, tag, &rest, len)
     }
 
     /// Reads digits behind others. Returns their value, modulo 2^64, and where they end.
@@ -623,6 +718,20 @@ impl Parser<'_, '_> {
     }
 }
 
+/// What the letters behind a backslash stand for that are escapes of their own; 0 of all others.
+static SHORT_ESCAPES: [u8; 256] = {
+    let mut escapes = [0; 256];
+    escapes[b'"' as usize] = b'"';
+    escapes[b'\\' as usize] = b'\\';
+    escapes[b'/' as usize] = b'/';
+    escapes[b'b' as usize] = 8;
+    escapes[b'f' as usize] = 12;
+    escapes[b'n' as usize] = b'\n';
+    escapes[b'r' as usize] = b'\r';
+    escapes[b't' as usize] = b'\t';
+    escapes
+};
+
 /// The double `integer` / 10^`scale`, if it is encoded in this way.
 #[inline]
 fn decimal(mut integer: i64, mut scale: usize) -> Option<packed::NumberBytes> {
@@ -655,6 +764,9 @@ fn key_tag(key: &[u8]) -> u32 {
     let (second, last) = (key.get(1).copied().unwrap_or(0), key.last().copied().unwrap_or(0));
     (key.len() as u32) << 16 | u32::from(second) << 8 | u32::from(last)
 }
+
+/// Depths that are told apart where the sizes of headers are expected. A power of two.
+const DEPTHS: usize = 16;
 
 /// What is known of the keys of an open object.
 struct ObjectKeys {

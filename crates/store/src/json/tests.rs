@@ -52,6 +52,7 @@ fn texts_come_back_as_they_are() {
         "[1,-16,-17,79,80,127,128,-129,32768,2147483648,-2147483649]",
         "[9223372036854775807,-9223372036854775808,18446744073709551615]",
         "[0.1,-0.0,1.5,100.0,1e22,5e-324]",
+        "[0.00001,0.000012,9e-6,0.00001234,0.12345678,1e-7,-0.00001,-24.028341,20.00000001]",
         "[1.7976931348623157e308,1e16,1.2e16,-1e16,1000000000000000.0,0.00001,1e-6,123456.789]",
         r#"{"a":1,"b":{"c":[1,2,3,{"d":"x"}]},"e":null}"#,
         r#""\u0000\u001f\b\f\n\r\t\"\\/é😀""#,
@@ -311,6 +312,45 @@ fn headers_take_as_few_bytes_as_they_can() {
     for (body, count, size) in [(0, 0, 1), (255, 255, 3), (256, 1, 5), (65_535, 2, 5), (65_536, 3, 9)] {
         let (header, bytes) = Header::new(packed::ARRAY, body, count);
         assert_eq!((header.size, Header::read(&bytes)), (size, header));
+    }
+}
+
+#[test]
+fn containers_of_any_size_follow_each_other() {
+    let mut random = Random::new(0x512e);
+    for _ in 0..200 {
+        let bits: Vec<usize> = (0..8).map(|_| random.below(18)).collect();
+        let sizes: Vec<usize> = bits.iter().map(|bits| random.below(1 << bits) / 2).collect();
+        let texts: Vec<String> =
+            sizes.iter().map(|&size| format!("[{}8]", "7,".repeat(size))).chain(["[]".to_owned()]).collect();
+        let parsed = Fragment::parse(format!("[{}]", texts.join(","))).expect("it is JSON");
+        let parts: Vec<Fragment> = texts
+            .iter()
+            .map(|text| {
+                let numbers = text.bytes().filter(u8::is_ascii_digit).map(|digit| i64::from(digit - b'0'));
+                let numbers: Vec<Fragment> =
+                    numbers.map(|number| Fragment::number(Number::Integer(number))).collect();
+                Fragment::array(numbers.iter().map(Fragment::view))
+            })
+            .collect();
+        // Every header is the shortest, whatever was expected.
+        assert!(parsed == Fragment::array(parts.iter().map(Fragment::view)), "{sizes:?}");
+    }
+}
+
+#[test]
+fn strings_of_every_length_come_back_wherever_they_end() {
+    for len in (0..150).chain([255, 256, 300]) {
+        let plain = "x".repeat(len);
+        for at in (0..=len).step_by(1 + len / 40) {
+            for escape in ["", "\\n", "\\\"", "\\\\", "\\u0001", "é"] {
+                let (before, after) = plain.split_at(at);
+                let text = format!("{{\"{before}{escape}{after}\":\"{after}{escape}{before}\"}}");
+                assert_eq!(printed(&text).as_ref(), Ok(&text));
+                let text = format!("[\"{before}\",7,\"{escape}{after}\"]");
+                assert_eq!(printed(&text).as_ref(), Ok(&text));
+            }
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use mantissa_number::{FloatText, INTEGER_TEXT_MAX, format_f64, format_i64, format_u64};
-use smallvec::SmallVec;
+use mantissa_number::{
+    FLOAT_TEXT_MAX, FloatText, INTEGER_TEXT_MAX, format_f64, format_i64, format_u64, last_eight_digits,
+    print_f64,
+};
 
-use super::packed::{self, ARRAY, FALSE, Header, NULL, Number, OBJECT, TRUE};
-use super::plain::{Place, Sink};
+use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
+use super::plain::{EscapeTexts, Place, Sink};
 use super::tree::{Part, Tree};
 use super::view::{Form, Shape, View};
 
@@ -41,7 +43,7 @@ impl View<'_> {
     pub fn write(self, out: &mut Vec<u8>) {
         let (mut sink, place) = Sink::new(out);
         let place = match self.form {
-            Form::Packed(bytes) => write_children(&bytes[..packed::size(bytes)], false, &mut sink, place),
+            Form::Packed(bytes) => write_value(bytes, 0, &mut sink, place).1,
             Form::Tree(tree) => write_tree(tree, &mut sink, place),
         };
         let place = sink.back(place, 1);
@@ -83,11 +85,15 @@ fn write_tree(tree: &Tree, sink: &mut Sink<'_>, place: Place) -> Place {
     for part in tree.parts() {
         if let Part::Tree { key, tree } = part {
             if is_object {
-                (_, place) = write_scalar(key.payload(), 0, b':', sink, place);
+                (_, place) = write_key(key.payload(), 0, sink, place);
             }
             place = write_tree(tree, sink, place);
         }
-        place = write_children(part.children(), is_object, sink, place);
+        let children = part.children();
+        place = match is_object {
+            true => write_members(children, 0, children.len(), sink, place),
+            false => write_elements(children, 0, children.len(), sink, place),
+        };
     }
     if tree.len() > 0 {
         place = sink.back(place, 1);
@@ -95,53 +101,42 @@ fn write_tree(tree: &Tree, sink: &mut Sink<'_>, place: Place) -> Place {
     sink.put(place, &[if is_object { b'}' } else { b']' }, b','], 2)
 }
 
-/// Writes the texts of values or members that stand side by side, and a comma behind each.
-fn write_children(bytes: &[u8], mut is_object: bool, sink: &mut Sink<'_>, mut place: Place) -> Place {
-    // Where the container around ends, and whether it is an object.
-    let mut around: SmallVec<[(usize, bool); 16]> = SmallVec::new();
-    let (mut at, mut end) = (0, bytes.len());
-    loop {
-        while at < end {
-            if is_object {
-                (at, place) = write_scalar(bytes, at, b':', sink, place);
-            }
-            if !matches!(bytes[at], packed::FIRST_CONTAINER..=packed::LAST_CONTAINER) || bytes[at] == OBJECT {
-                (at, place) = write_scalar(bytes, at, b',', sink, place);
-                continue;
-            }
-            around.push((end, is_object));
-            let header = Header::read(&bytes[at..]);
-            is_object = bytes[at] > OBJECT;
-            at += header.size;
-            end = at + header.body;
-            place = sink.byte(place, if is_object { b'{' } else { b'[' });
-        }
-        // In the place of the comma behind the last child.
-        let close = if is_object { b'}' } else { b']' };
-        let Some(outer) = around.pop() else { return place };
-        place = sink.put(sink.back(place, 1), &[close, b','], 2);
-        (end, is_object) = outer;
+/// Writes the texts of the values `bytes[at..end]`, which stand side by side, and a comma behind each.
+fn write_elements(bytes: &[u8], mut at: usize, end: usize, sink: &mut Sink<'_>, mut place: Place) -> Place {
+    while at < end {
+        (at, place) = write_value(bytes, at, sink, place);
     }
+    place
 }
 
-/// The text of an integer that the tag holds.
-const fn small_text(value: i64) -> [u8; 4] {
+/// The same of members.
+fn write_members(bytes: &[u8], mut at: usize, end: usize, sink: &mut Sink<'_>, mut place: Place) -> Place {
+    while at < end {
+        (at, place) = write_key(bytes, at, sink, place);
+        (at, place) = write_value(bytes, at, sink, place);
+    }
+    place
+}
+
+/// The text of an integer that the tag holds, and a comma.
+const fn small_text(value: i64) -> [u8; 8] {
     let (magnitude, minus) = (value.unsigned_abs(), (value < 0) as usize);
     let (tens, ones) = (b'0' + (magnitude / 10) as u8, b'0' + (magnitude % 10) as u8);
-    let mut text = [b'-'; 4];
+    let mut text = [b','; 8];
+    text[0] = b'-';
     let digits = if magnitude < 10 { 1 } else { 2 };
     text[minus] = if digits == 1 { ones } else { tens };
     if digits == 2 {
         text[minus + 1] = ones;
     }
-    // Its length.
-    text[3] = (minus + digits) as u8;
+    // The length of both.
+    text[7] = (minus + digits + 1) as u8;
     text
 }
 
-/// The texts of the integers that a tag holds, and the length of each.
-static SMALL_TEXTS: [[u8; 4]; packed::SMALL_COUNT] = {
-    let mut texts = [[0; 4]; packed::SMALL_COUNT];
+/// The texts of the integers that a tag holds, each with a comma, and the length of each.
+static SMALL_TEXTS: [[u8; 8]; packed::SMALL_COUNT] = {
+    let mut texts = [[0; 8]; packed::SMALL_COUNT];
     let mut index = 0;
     while index < texts.len() {
         texts[index] = small_text(packed::SMALL_MIN + index as i64);
@@ -150,47 +145,108 @@ static SMALL_TEXTS: [[u8; 4]; packed::SMALL_COUNT] = {
     texts
 };
 
-/// Writes the text of the value that begins at `at`, which is no container with elements, and `behind`.
-/// Returns where the value ends.
+/// Writes the text of the key that begins at `at`, and a colon. Returns where the key ends.
 #[inline(always)]
-fn write_scalar(bytes: &[u8], at: usize, behind: u8, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+fn write_key(bytes: &[u8], at: usize, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
     if let tag @ packed::SHORT_STRING.. = bytes[at] {
         let len = usize::from(tag - packed::SHORT_STRING);
-        let text = &bytes[at + 1..];
-        return (at + 1 + len, sink.text_between(place, b'"', (text, len), [b'"', behind]));
+        return (at + 1 + len, sink.quoted(place, (&bytes[at + 1..], len), b':'));
+    }
+    write_long_string(bytes, at, b':', sink, place)
+}
+
+/// Writes the text of the value that begins at `at`, and a comma. Returns where the value ends. Recursion is
+/// as deep as containers are nested.
+#[inline(always)]
+fn write_value(bytes: &[u8], at: usize, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+    if let tag @ packed::SHORT_STRING.. = bytes[at] {
+        let len = usize::from(tag - packed::SHORT_STRING);
+        return (at + 1 + len, sink.quoted(place, (&bytes[at + 1..], len), b','));
     }
     if let tag @ packed::SMALL.. = bytes[at] {
         let text = &SMALL_TEXTS[usize::from(tag - packed::SMALL)];
-        let place = sink.put(place, text, usize::from(text[3]));
-        return (at + 1, sink.byte(place, behind));
+        return (at + 1, sink.put(place, text, usize::from(text[7])));
     }
-    let place = write_other(&bytes[at..], sink, place);
-    (at + packed::size(&bytes[at..]), sink.byte(place, behind))
+    if let packed::FIRST_CONTAINER..=packed::LAST_CONTAINER = bytes[at] {
+        return write_container(bytes, at, sink, place);
+    }
+    write_other(bytes, at, sink, place)
 }
 
-/// Writes the text of the value that begins here, which is neither a short string nor a small integer, nor a
-/// container with elements.
+/// Writes the text of the value that begins at `at`, which is neither a short string nor a small integer nor
+/// a container that may have elements, and a comma. Returns where the value ends.
 #[inline(never)]
-fn write_other(bytes: &[u8], sink: &mut Sink<'_>, place: Place) -> Place {
-    match bytes[0] {
-        NULL => sink.put(place, b"null", 4),
-        FALSE => sink.put(place, b"false", 5),
-        TRUE => sink.put(place, b"true", 4),
-        ARRAY => sink.put(place, b"[]", 2),
-        OBJECT => sink.put(place, b"{}", 2),
-        packed::ESCAPED_8..=packed::ESCAPED_32 => write_escaped(packed::string(bytes), sink, place),
-        _ => match packed::decimal(bytes) {
-            Some((integer, scale)) if scale <= PLAIN_SCALE_MAX => write_decimal(integer, scale, sink, place),
-            _ => match packed::number(bytes) {
-                Some(number) => put_number(number, sink, place),
-                None => {
-                    let text = packed::string(bytes);
-                    let place = sink.text_between(place, b'"', (text, text.len()), [b'"', 0]);
-                    sink.back(place, 1)
-                }
-            },
-        },
+fn write_other(bytes: &[u8], at: usize, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+    match bytes[at] {
+        NULL => (at + 1, sink.put(place, b"null,\0\0\0", 5)),
+        FALSE => (at + 1, sink.put(place, b"false,\0\0", 6)),
+        TRUE => (at + 1, sink.put(place, b"true,\0\0\0", 5)),
+        tag @ packed::INT_8..=packed::INT_64 => {
+            let (value, end) = packed::signed_at(bytes, at + 1, tag - packed::INT_8);
+            let place = sink.with_room(place, |text: &mut [u8; INTEGER_TEXT_MAX + 1]| {
+                let len = text.first_chunk_mut().map_or(0, |text| format_i64(text, value).len());
+                text[len] = b',';
+                len + 1
+            });
+            (end, place)
+        }
+        tag @ packed::DECIMAL_8..=packed::DECIMAL_64 => {
+            let scale = usize::from(bytes[at + 1]);
+            let (integer, end) = packed::signed_at(bytes, at + 2, tag - packed::DECIMAL_8);
+            if is_plain_decimal(integer, scale) {
+                return (end, write_decimal(integer, scale, sink, place));
+            }
+            write_wide_number(bytes, at, sink, place)
+        }
+        packed::STRING_8..=packed::STRING_32 | packed::ESCAPED_8..=packed::ESCAPED_32 => {
+            write_long_string(bytes, at, b',', sink, place)
+        }
+        ARRAY => (at + 1, sink.put(place, b"[],\0", 3)),
+        _ => write_wide_number(bytes, at, sink, place),
     }
+}
+
+/// Writes the text of the container that begins at `at`, and a comma. Returns where it ends.
+#[inline(never)]
+fn write_container(bytes: &[u8], at: usize, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+    let (start, end) = packed::body_at(bytes, at);
+    // In the place of the comma behind the last child, if there is any.
+    let back = usize::from(end > start);
+    let (place, close) = if bytes[at] < OBJECT {
+        let place = sink.byte(place, b'[');
+        (write_elements(bytes, start, end, sink, place), b"],")
+    } else {
+        let place = sink.byte(place, b'{');
+        (write_members(bytes, start, end, sink, place), b"},")
+    };
+    (end, sink.put(sink.back(place, back), close, 2))
+}
+
+/// Writes the text of a number that is none of the usual ones, and a comma. Returns where it ends.
+#[inline(never)]
+fn write_wide_number(bytes: &[u8], at: usize, sink: &mut Sink<'_>, place: Place) -> (usize, Place) {
+    let value = &bytes[at..];
+    let place = packed::number(value).map_or(place, |number| put_number(number, sink, place));
+    (at + packed::size(value), sink.byte(place, b','))
+}
+
+/// Writes the text of the string that begins at `at` and is not short, and `behind`. Returns where it ends.
+#[inline(never)]
+fn write_long_string(
+    bytes: &[u8],
+    at: usize,
+    behind: u8,
+    sink: &mut Sink<'_>,
+    place: Place,
+) -> (usize, Place) {
+    let range = packed::string_range(&bytes[at..]);
+    let (start, end) = (at + range.start, at + range.end);
+    if bytes[at] < packed::ESCAPED_8 {
+        return (end, sink.quoted(place, (&bytes[start..], end - start), behind));
+    }
+    let place = sink.byte(place, b'"');
+    let place = sink.escaped(place, bytes, start, end, &ESCAPE_TEXTS);
+    (end, sink.put(place, &[b'"', behind], 2))
 }
 
 /// Writes a list between two brackets, item by item.
@@ -239,35 +295,50 @@ pub fn write_number(number: Number, out: &mut Vec<u8>) {
 /// The same.
 #[inline]
 fn put_number(number: Number, sink: &mut Sink<'_>, place: Place) -> Place {
-    let mut digits = [0; INTEGER_TEXT_MAX];
-    let len = match number {
-        Number::Integer(value) => format_i64(&mut digits, value).len(),
-        Number::Unsigned(value) => format_u64(&mut digits, value).len(),
-        Number::Double(value) => return write_double(value, sink, place),
-    };
-    sink.put(place, &digits, len)
+    match number {
+        Number::Integer(value) => {
+            sink.with_room(place, |text: &mut [u8; INTEGER_TEXT_MAX]| format_i64(text, value).len())
+        }
+        Number::Unsigned(value) => {
+            sink.with_room(place, |text: &mut [u8; INTEGER_TEXT_MAX]| format_u64(text, value).len())
+        }
+        Number::Double(value) => write_double(value, sink, place),
+    }
 }
 
-/// With as many decimal places no number but zero is below [`PLAIN_MIN`].
-const PLAIN_SCALE_MAX: usize = 5;
+/// What the decimals of a scale divide by.
+const SCALES: [u32; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// Writes the double `integer` / 10^`scale`: its shortest digits are those of the integer.
-#[inline]
-fn write_decimal(integer: i64, scale: usize, sink: &mut Sink<'_>, mut place: Place) -> Place {
-    let mut digits = [b'0'; INTEGER_TEXT_MAX];
-    let len = format_i64(&mut digits, integer.wrapping_abs()).len();
-    if integer < 0 {
-        place = sink.byte(place, b'-');
-    }
-    let Some(whole @ 1..) = len.checked_sub(scale) else {
-        let place = sink.put(place, b"0.0000", 2 + scale - len);
-        return sink.put(place, &digits, len);
-    };
-    place = sink.put(place, &digits, whole);
-    let mut decimals = [0; 2 + PLAIN_SCALE_MAX];
-    decimals[..2].copy_from_slice(b".0");
-    decimals[1..1 + scale].copy_from_slice(&digits[whole..len]);
-    sink.put(place, &decimals, 1 + scale.max(1))
+/// Whether [`write_decimal`] writes this number: it is at least [`PLAIN_MIN`] or zero, with eight decimals
+/// at most.
+#[inline(always)]
+fn is_plain_decimal(integer: i64, scale: usize) -> bool {
+    let magnitude = integer.unsigned_abs();
+    scale < SCALES.len()
+        && magnitude <= u64::from(u32::MAX)
+        && (scale <= 5 || magnitude >= u64::from(SCALES[scale - 5]))
+}
+
+/// Writes the double `integer` / 10^`scale` and a comma: its shortest digits are those of the integer.
+#[inline(always)]
+fn write_decimal(integer: i64, scale: usize, sink: &mut Sink<'_>, place: Place) -> Place {
+    let (magnitude, power) = (integer.unsigned_abs() as u32, SCALES[scale]);
+    let (whole, decimals) = (magnitude / power, magnitude % power);
+    // The decimal of an integer is a zero.
+    let count = scale.max(1);
+    let digits = u64::from_le_bytes(last_eight_digits(u64::from(decimals))) >> (64 - 8 * count);
+    sink.with_room(place, |text: &mut [u8; 32]| {
+        // It is written over where there is no minus.
+        text[0] = b'-';
+        let start = usize::from(integer < 0);
+        let room = text[start..].first_chunk_mut();
+        let point = start + room.map_or(0, |room| format_u64(room, u64::from(whole)).len());
+        let Some(behind) = text[point.min(16)..].first_chunk_mut::<10>() else { return 0 };
+        behind[0] = b'.';
+        behind[1..9].copy_from_slice(&digits.to_le_bytes());
+        behind[1 + count] = b',';
+        point + 2 + count
+    })
 }
 
 /// The exponents of ten, of the first digit, whose doubles have no exponent: from 1e-5 up to 1e16.
@@ -275,9 +346,14 @@ const PLAIN_MIN: f64 = 1e-5;
 const PLAIN_END: f64 = 1e16;
 
 fn write_double(value: f64, sink: &mut Sink<'_>, mut place: Place) -> Place {
+    let magnitude = value.abs();
+    if value == 0.0 || (PLAIN_MIN..PLAIN_END).contains(&magnitude) {
+        place = sink.with_room(place, |text: &mut [u8; FLOAT_TEXT_MAX]| print_f64(text, value));
+        let is_integer = value.trunc() == value;
+        return if is_integer { sink.put(place, b".0", 2) } else { place };
+    }
     let mut buffer = FloatText::new();
     let text = format_f64(&mut buffer, value);
-    let magnitude = value.abs();
     if (PLAIN_END..1e17).contains(&magnitude) {
         // The number core prints these in place; here they have an exponent of 16.
         let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
@@ -290,10 +366,6 @@ fn write_double(value: f64, sink: &mut Sink<'_>, mut place: Place) -> Place {
             place = sink.all(place, rest.as_bytes());
         }
         return sink.put(place, b"e16", 3);
-    }
-    if value == 0.0 || (PLAIN_MIN..PLAIN_END).contains(&magnitude) {
-        place = sink.all(place, text.as_bytes());
-        return if text.contains('.') { place } else { sink.put(place, b".0", 2) };
     }
     // The exponent has neither a plus nor leading zeros.
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
@@ -322,29 +394,27 @@ const ESCAPES: [u8; 256] = {
     escapes
 };
 
+/// The text of the escape of a byte that needs one, and its length in the last place.
+static ESCAPE_TEXTS: EscapeTexts = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut texts = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < texts.len() {
+        texts[byte] = match ESCAPES[byte] {
+            0 => [byte as u8, 0, 0, 0, 0, 0, 0, 1],
+            b'u' => [b'\\', b'u', b'0', b'0', DIGITS[byte >> 4], DIGITS[byte & 15], 0, 6],
+            letter => [b'\\', letter, 0, 0, 0, 0, 0, 2],
+        };
+        byte += 1;
+    }
+    texts
+};
+
 /// Appends a string between quotes, with the escapes that JSON asks for.
 pub fn write_string(text: &[u8], out: &mut Vec<u8>) {
     let (mut sink, place) = Sink::new(out);
-    let place = write_escaped(text, &mut sink, place);
+    let place = sink.byte(place, b'"');
+    let place = sink.escaped(place, text, 0, text.len(), &ESCAPE_TEXTS);
+    let place = sink.byte(place, b'"');
     sink.finish(place);
-}
-
-/// The same.
-fn write_escaped(text: &[u8], sink: &mut Sink<'_>, place: Place) -> Place {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut place = sink.byte(place, b'"');
-    let mut at = 0;
-    loop {
-        (at, place) = sink.plain(place, text, at, text.len());
-        let Some(&byte) = text.get(at) else { break };
-        place = match ESCAPES[usize::from(byte)] {
-            b'u' => {
-                let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-                sink.put(place, &[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]], 6)
-            }
-            letter => sink.put(place, &[b'\\', letter], 2),
-        };
-        at += 1;
-    }
-    sink.byte(place, b'"')
 }
