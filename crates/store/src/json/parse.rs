@@ -283,7 +283,7 @@ impl Parser<'_, '_> {
         None
     }
 
-    /// Counts the bracket at `at`, and leaves bytes for a header. Returns how many, and the place behind them.
+    /// Counts the bracket at `at`, and leaves bytes for a header. Returns how many, and the place behind.
     #[inline(always)]
     fn open(&mut self, at: usize, place: Place) -> Option<(usize, Place)> {
         self.depth_left -= 1;
