@@ -2,6 +2,9 @@
 //!
 //! Runs in O(pattern * text) at worst: only the last `*` is ever retried.
 
+/// Runs of `*` with something behind them in one pattern. A pattern with more matches nothing, as in Redis.
+const STARS_MAX: usize = 1000;
+
 /// Whether `text` matches `pattern` as a whole.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_with(pattern, text, false)
@@ -16,11 +19,17 @@ pub fn matches_with(pattern: &[u8], text: &[u8], ignore_case: bool) -> bool {
     let fold = |byte: u8| if ignore_case { byte.to_ascii_lowercase() } else { byte };
     let (mut at, mut position) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
+    let mut stars = 0;
     loop {
         let step = match pattern.get(at) {
             Some(b'*') => {
-                retry = Some((at + 1, position));
-                at += 1;
+                at += pattern[at..].iter().take_while(|&&byte| byte == b'*').count();
+                stars += 1;
+                match at == pattern.len() {
+                    true => return true,
+                    false if stars > STARS_MAX => return false,
+                    false => retry = Some((at, position)),
+                }
                 continue;
             }
             None if position == text.len() => return true,
@@ -123,5 +132,14 @@ mod tests {
         let pattern = b"a*".repeat(200);
         let text = vec![b'a'; 20_000];
         assert!(!matches(&[&pattern[..], b"b"].concat(), &text));
+    }
+
+    #[test]
+    fn a_pattern_with_more_stars_than_redis_follows_matches_nothing() {
+        let text = vec![b'a'; 3 * STARS_MAX];
+        let at_the_limit = b"*?".repeat(STARS_MAX);
+        assert!(matches(&at_the_limit, &text));
+        assert!(matches(&[&at_the_limit[..], b"**"].concat(), &text));
+        assert!(!matches(&[&at_the_limit[..], b"*?"].concat(), &text));
     }
 }
