@@ -220,6 +220,27 @@ impl<T: Clone> CowVec<T> {
         }
     }
 
+    /// All items, if they lie in one chunk; none of an empty vector.
+    #[inline]
+    pub fn only_chunk(&self) -> Option<&[T]> {
+        let root = self.root.filter(|_| self.height == 0)?;
+        // SAFETY: a root of height 0 is live and holds all items, which stay as they are while `self` is
+        // borrowed.
+        unsafe { Some(NonNull::slice_from_raw_parts(children::<T>(root), self.len).as_ref()) }
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn only_chunk_mut(&mut self) -> Option<&mut [T]> {
+        let (height, len) = (self.height, self.len);
+        let root = self.root.as_mut().filter(|_| height == 0)?;
+        // SAFETY: as in `only_chunk`; the chunk is made this vector's own first.
+        unsafe {
+            let chunk = Self::make_own(NonNull::from(root), height, len);
+            Some(NonNull::slice_from_raw_parts(children::<T>(chunk), len).as_mut())
+        }
+    }
+
     /// Prefetches an item and the reference count of its chunk, which a change reads; the index must be below
     /// the length.
     #[inline]

@@ -121,6 +121,19 @@ impl SharedBytes {
         unsafe { Some(std::slice::from_raw_parts_mut(start.add(1).cast::<u8>().as_ptr(), len)) }
     }
 
+    /// Where the payload begins; `None` if it is empty.
+    #[inline]
+    pub fn payload_start(&self) -> Option<NonNull<u8>> {
+        // SAFETY: the payload follows the header within the allocation.
+        self.start.map(|start| unsafe { start.add(1).cast() })
+    }
+
+    /// The same of a payload that may be changed; `None` if there are other references, too.
+    #[inline]
+    pub fn own_payload_start(&mut self) -> Option<NonNull<u8>> {
+        if self.is_shared() { None } else { self.payload_start() }
+    }
+
     /// The address of the allocation; null if it is empty.
     #[inline]
     pub fn address(&self) -> *const u8 {

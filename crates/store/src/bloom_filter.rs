@@ -4,9 +4,9 @@
 //! items as it was made for, a larger one with half its rate of wrong positives follows. Bits lie exactly
 //! where the module has them, so that dumps go both ways.
 //!
-//! Adding and looking up cost O(bits of an item) for each filter of the chain, with two divisions for each. A
-//! clone costs O(filters): bits lie in pages that are shared until they change, and that take no memory while
-//! they are zeros.
+//! Adding and looking up cost O(bits of an item) for each filter of the chain. Several items are handled in
+//! groups, whose bits are found and fetched before the first of them is looked at. A clone costs O(filters):
+//! bits lie in pages that are shared until they change, and that take no memory while they are zeros.
 //!
 //! Invariants: there are 1 to [`FILTERS_MAX`] filters unless the chain is [`BloomFilter::default`], with at
 //! most [`layer::BYTES_MAX`] bytes each; `items` is the sum of theirs.
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::murmur::{murmur_2, murmur_64a};
 use crate::{Ahead, Collection};
-use layer::Layer;
+use layer::{Layer, are_set, set_all};
 
 /// Most filters of a chain. Redis's module loads no more from a file.
 const FILTERS_MAX: usize = 999;
@@ -41,8 +41,9 @@ const TIGHTENING: f64 = 0.5;
 /// Bytes that the module counts for a chain and for each filter beside its bits.
 const MODULE_BYTES: (u64, u64) = (32, 64);
 
-/// Items whose bits are fetched together.
+/// Most items whose bits are fetched together.
 const TOGETHER: usize = 16;
+type Together = SmallVec<[Hashed; TOGETHER]>;
 
 /// The two hashes of an item.
 #[derive(Clone, Copy, Debug)]
@@ -194,32 +195,69 @@ impl BloomFilter {
     ) {
         let mut items = items.peekable();
         while items.peek().is_some() {
-            let hashed = self.hash_and_fetch(&mut items);
-            if hashed.into_iter().try_for_each(|item| each(self.add_hashed(item))).is_break() {
+            let hashed = self.hash_next(&mut items);
+            if self.add_together(&hashed, &mut each).is_break() {
                 return;
             }
         }
+    }
+
+    #[inline]
+    fn add_together(
+        &mut self,
+        items: &[Hashed],
+        each: &mut impl FnMut(BloomAdded) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let together = self
+            .body
+            .layers
+            .split_last_mut()
+            .filter(|(newest, _)| newest.bytes.page_count() > 1 && newest.room() >= items.len() as u64);
+        let Some((newest, older)) = together else {
+            return items.iter().try_for_each(|&item| each(self.add_hashed(item)));
+        };
+        let hashes = newest.shape.hashes as usize;
+        let is_older = |item: &Hashed| older.iter().rev().any(|layer| layer.contains(*item));
+        let are_older: SmallVec<[bool; TOGETHER]> = items.iter().map(is_older).collect();
+        // No page gets memory for an item that an older filter has.
+        let candidates = items.iter().zip(&are_older).filter(|(_, is_older)| !**is_older);
+        let bits = newest.own_bits(candidates.map(|(item, _)| *item));
+        let mut bits_of_items = bits.chunks_exact(hashes);
+        let mut added = 0;
+        let flow = are_older.into_iter().try_for_each(|is_older| {
+            let is_new = !is_older && bits_of_items.next().is_some_and(|bits| set_all(bits.iter().copied()));
+            added += u64::from(is_new);
+            each(if is_new { BloomAdded::New } else { BloomAdded::Present })
+        });
+        drop(bits);
+        newest.size += added;
+        self.body.items += added;
+        flow
     }
 
     /// Tells `each` of several items whether it is there, as far as can be told.
     pub fn look_up_all<'a>(&self, items: impl Iterator<Item = &'a [u8]>, mut each: impl FnMut(bool)) {
         let mut items = items.peekable();
         while items.peek().is_some() {
-            let hashed = self.hash_and_fetch(&mut items);
-            hashed.into_iter().for_each(|item| each(self.contains_hashed(item)));
+            let hashed = self.hash_next(&mut items);
+            let newest = self.body.layers.split_last().filter(|(newest, _)| newest.bytes.page_count() > 1);
+            let Some((newest, older)) = newest else {
+                hashed.into_iter().for_each(|item| each(self.contains_hashed(item)));
+                continue;
+            };
+            let bits = newest.bits(&hashed);
+            for (item, bits) in hashed.iter().zip(bits.chunks_exact(newest.shape.hashes as usize)) {
+                let is_there = are_set(bits.iter().copied());
+                each(is_there || older.iter().rev().any(|layer| layer.contains(*item)));
+            }
         }
     }
 
-    /// Hashes the next items and fetches their bits, so that they are waited for together.
+    /// The next items, as many as are looked at together.
     #[inline]
-    fn hash_and_fetch<'a>(&self, items: &mut impl Iterator<Item = &'a [u8]>) -> SmallVec<[Hashed; TOGETHER]> {
-        let mut hashed = SmallVec::new();
-        for item in items.take(TOGETHER) {
-            let item = self.hash(item);
-            self.fetch(item);
-            hashed.push(item);
-        }
-        hashed
+    fn hash_next<'a>(&self, items: &mut impl Iterator<Item = &'a [u8]>) -> Together {
+        let most = self.body.layers.last().map_or(TOGETHER, Layer::items_together);
+        items.take(most.min(TOGETHER)).map(|item| self.hash(item)).collect()
     }
 
     /// Fetches the bits of an item in the newest filter ahead of their use, if that is large.

@@ -17,7 +17,7 @@
 mod tests;
 
 use crate::Collection;
-use crate::murmur::each_column;
+use crate::murmur::Grid;
 use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
 
 /// Most bytes that the cells take.
@@ -35,8 +35,7 @@ const _: () = assert!(size_of::<CountMinSketch>() == 8);
 
 #[derive(Clone, Debug, Default)]
 struct Body {
-    width: u64,
-    depth: u64,
+    grid: Grid,
     /// The sum of all increments, modulo 2^64.
     count: u64,
     cells: PagedBytes,
@@ -50,17 +49,22 @@ impl CountMinSketch {
     pub fn new(width: u64, depth: u64) -> Option<Self> {
         let bytes = Self::byte_len_of(width, depth)?;
         Some(CountMinSketch {
-            body: Box::new(Body { width, depth, count: 0, cells: PagedBytes::zeroed(bytes) }),
+            body: Box::new(Body {
+                grid: Grid::new(width, depth),
+                count: 0,
+                cells: PagedBytes::zeroed(bytes),
+            }),
         })
     }
 
     /// One with these counters, row by row, each of four bytes, the lowest first. `None` if they are not as
     /// many as the sides say.
     pub fn from_parts(width: u64, depth: u64, count: u64, cells: &[u8]) -> Option<Self> {
-        let bytes = Self::byte_len_of(width, depth).filter(|&bytes| bytes == cells.len())?;
-        let mut body = Box::new(Body { width, depth, count, cells: PagedBytes::zeroed(bytes) });
-        body.cells.write(0, cells);
-        Some(CountMinSketch { body })
+        Self::byte_len_of(width, depth).filter(|&bytes| bytes == cells.len())?;
+        let mut sketch = CountMinSketch::new(width, depth)?;
+        sketch.body.count = count;
+        sketch.body.cells.write(0, cells);
+        Some(sketch)
     }
 
     /// Bytes of the cells of a sketch with these sides, if there can be one.
@@ -71,12 +75,12 @@ impl CountMinSketch {
 
     /// Counters in a row.
     pub fn width(&self) -> u64 {
-        self.body.width
+        self.body.grid.width
     }
 
     /// The number of rows.
     pub fn depth(&self) -> u64 {
-        self.body.depth
+        self.body.grid.depth
     }
 
     /// The sum of all increments, modulo 2^64.
@@ -97,15 +101,16 @@ impl CountMinSketch {
     /// Counts an item, and returns its estimate. Counters stop at `u32::MAX`.
     #[inline]
     pub fn increment(&mut self, item: &[u8], by: u64) -> u32 {
-        let Body { width, depth, count, cells } = &mut *self.body;
+        let Body { grid, count, cells } = &mut *self.body;
+        let mut cells = cells.own();
         let mut least = u32::MAX;
-        each_place(item, *width, *depth, |place| {
-            let cell = cells.array_mut::<CELL_BYTES>(place);
-            let mut value = u32::from_le_bytes(*cell).wrapping_add(by as u32);
+        grid.each_place(item, |place| {
+            let cell = cells.cell(place * CELL_BYTES);
+            let mut value = u32::from_le(cell.get()).wrapping_add(by as u32);
             if u64::from(value) < by {
                 value = u32::MAX;
             }
-            *cell = value.to_le_bytes();
+            cell.set(value.to_le());
             least = least.min(value);
         });
         *count = count.wrapping_add(by);
@@ -115,18 +120,17 @@ impl CountMinSketch {
     /// The estimate of an item: not less than it was counted.
     #[inline]
     pub fn estimate(&self, item: &[u8]) -> u32 {
-        let Body { width, depth, cells, .. } = &*self.body;
+        let Body { grid, cells, .. } = &*self.body;
         let mut least = u32::MAX;
-        each_place(item, *width, *depth, |place| {
-            least = least.min(u32::from_le_bytes(cells.array(place)));
+        grid.each_place(item, |place| {
+            least = least.min(u32::from_le(*cells.number(place * CELL_BYTES)));
         });
-        if *depth == 0 { 0 } else { least }
+        if grid.depth == 0 { 0 } else { least }
     }
 
     /// The sum of sketches with the sides of this one, or `None` if a counter leaves 32 bits, or a sum 64
     /// bits on the way.
     pub fn merged(&self, sources: &[WeightedSketch<'_>]) -> Option<Self> {
-        let Body { width, depth, .. } = *self.body;
         let len = self.byte_len();
         debug_assert!(sources.iter().all(|source| source.0.byte_len() == len));
         let mut cells = PagedBytes::zeroed(len);
@@ -155,14 +159,8 @@ impl CountMinSketch {
             count = count.checked_add(i64::try_from(product).ok()?)?;
         }
         let count = u64::try_from(count).ok()?;
-        Some(CountMinSketch { body: Box::new(Body { width, depth, count, cells }) })
+        Some(CountMinSketch { body: Box::new(Body { grid: self.body.grid, count, cells }) })
     }
-}
-
-/// Calls `visit` with where the counter of an item begins, in each row.
-#[inline]
-fn each_place(item: &[u8], width: u64, depth: u64, mut visit: impl FnMut(usize)) {
-    each_column(item, width, depth, |row, column| visit((row * width + column) as usize * CELL_BYTES));
 }
 
 impl Collection for CountMinSketch {

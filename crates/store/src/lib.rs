@@ -13,6 +13,7 @@ pub mod cold;
 mod count_min_sketch;
 mod cuckoo_filter;
 mod distinct;
+mod divisor;
 mod entry;
 mod expiry_sample;
 mod hash;

@@ -2,10 +2,10 @@
 //! its do.
 //!
 //! MurmurHash2 and MurmurHash64A are Austin Appleby's, and in the public domain. What MurmurHash2 does with a
-//! word of an item is the same for every seed: [`Mixed`] does it once for all rows of a sketch, whose hashes
-//! are then computed side by side.
+//! word of an item is the same for every seed: it is done once for several rows of a sketch, whose hashes are
+//! computed side by side.
 
-use smallvec::SmallVec;
+use crate::divisor::Divisor;
 
 const M64: u64 = 0xc6a4_a793_5bd1_e995;
 const M32: u32 = 0x5bd1_e995;
@@ -21,9 +21,7 @@ pub(crate) fn murmur_64a(bytes: &[u8], seed: u64) -> u64 {
         hash = (hash ^ word.wrapping_mul(M64)).wrapping_mul(M64);
     }
     if !tail.is_empty() {
-        let mut last = [0; 8];
-        last[..tail.len()].copy_from_slice(tail);
-        hash = (hash ^ u64::from_le_bytes(last)).wrapping_mul(M64);
+        hash = (hash ^ number(tail)).wrapping_mul(M64);
     }
     hash = (hash ^ hash >> 47).wrapping_mul(M64);
     hash ^ hash >> 47
@@ -40,25 +38,54 @@ pub(crate) fn murmur_2(bytes: &[u8], seed: u32) -> u32 {
         hash = hash.wrapping_mul(M32) ^ word.wrapping_mul(M32);
     }
     if !tail.is_empty() {
-        let mut last = [0; 4];
-        last[..tail.len()].copy_from_slice(tail);
-        hash = (hash ^ u32::from_le_bytes(last)).wrapping_mul(M32);
+        hash = (hash ^ number(tail) as u32).wrapping_mul(M32);
     }
     hash = (hash ^ hash >> 13).wrapping_mul(M32);
     hash ^ hash >> 15
 }
 
-/// Calls `visit` with each row of a sketch and the column of an item there: the remainder of the hash whose
-/// seed is the row's number.
-#[inline]
-pub(crate) fn each_column(item: &[u8], width: u64, depth: u64, mut visit: impl FnMut(u64, u64)) {
-    let mixed = Mixed::new(item);
-    // Dividing 32 bits is faster.
-    let short = u32::try_from(width).ok();
-    for first in (0..depth).step_by(ROWS) {
-        let hashes = mixed.hashes(first as u32);
-        for (row, hash) in (first..depth).zip(hashes) {
-            visit(row, short.map_or(u64::from(hash), |width| u64::from(hash % width)));
+/// The number that up to eight bytes are, the lowest first. Copying them to eight zeros would take a call,
+/// and a load that waits for all of their stores.
+#[inline(always)]
+fn number(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // They overlap where there are less than eight.
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (len - 4));
+    }
+    if len == 0 {
+        return 0;
+    }
+    // One to three: some of these are the same byte.
+    let byte = |at: usize| u64::from(bytes[at]) << (8 * at);
+    byte(0) | byte(len / 2) | byte(len - 1)
+}
+
+/// Rows of columns. An item has one in each row: the remainder of the hash whose seed is the row's number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Grid {
+    pub width: u64,
+    pub depth: u64,
+    divisor: Divisor,
+}
+
+impl Grid {
+    pub fn new(width: u64, depth: u64) -> Self {
+        Grid { width, depth, divisor: Divisor::new(width) }
+    }
+
+    /// Calls `visit` with the place of an item in each row, counted from the first column of the first row.
+    #[inline]
+    pub fn each_place(&self, item: &[u8], mut visit: impl FnMut(usize)) {
+        let Grid { width, depth, divisor } = *self;
+        let mut start = 0;
+        for first in (0..depth).step_by(ROWS) {
+            let hashes = hashes(item, first as u32);
+            for hash in hashes.into_iter().take((depth - first) as usize) {
+                visit((start + divisor.remainder(hash.into())) as usize);
+                start += width;
+            }
         }
     }
 }
@@ -66,73 +93,65 @@ pub(crate) fn each_column(item: &[u8], width: u64, depth: u64, mut visit: impl F
 /// Rows that are hashed side by side.
 const ROWS: usize = 8;
 
-/// An item whose words have been mixed for MurmurHash2.
-struct Mixed {
-    words: SmallVec<[u32; 16]>,
-    tail: Option<u32>,
-    len: u32,
+/// The hashes with this seed and those that follow it.
+#[inline]
+fn hashes(bytes: &[u8], first_seed: u32) -> [u32; ROWS] {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { hashes_avx2(bytes, first_seed) };
+    }
+    hashes_here(bytes, first_seed)
 }
 
-impl Mixed {
-    #[inline]
-    fn new(bytes: &[u8]) -> Self {
-        let (words, tail) = bytes.as_chunks::<4>();
-        let mix = |word: &[u8; 4]| {
-            let word = u32::from_le_bytes(*word).wrapping_mul(M32);
-            (word ^ word >> 24).wrapping_mul(M32)
-        };
-        let mut last = [0; 4];
-        last[..tail.len()].copy_from_slice(tail);
-        let tail = (!tail.is_empty()).then(|| u32::from_le_bytes(last));
-        Mixed { words: words.iter().map(mix).collect(), tail, len: bytes.len() as u32 }
-    }
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn hashes_avx2(bytes: &[u8], first_seed: u32) -> [u32; ROWS] {
+    hashes_here(bytes, first_seed)
+}
 
-    /// The hashes with this seed and those that follow it.
-    #[inline]
-    fn hashes(&self, first_seed: u32) -> [u32; ROWS] {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            return unsafe { self.hashes_avx2(first_seed) };
-        }
-        self.hashes_here(first_seed)
+// Loops alone: a closure would be called where the instructions differ from those that it is compiled for.
+#[inline(always)]
+fn hashes_here(bytes: &[u8], first_seed: u32) -> [u32; ROWS] {
+    let mut hashes = [first_seed; ROWS];
+    for (row, hash) in hashes.iter_mut().enumerate() {
+        *hash = hash.wrapping_add(row as u32) ^ bytes.len() as u32;
     }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn hashes_avx2(&self, first_seed: u32) -> [u32; ROWS] {
-        self.hashes_here(first_seed)
-    }
-
-    // Loops alone: a closure would be called where the instructions differ from those that it is compiled
-    // for.
-    #[inline(always)]
-    fn hashes_here(&self, first_seed: u32) -> [u32; ROWS] {
-        let mut hashes = [first_seed; ROWS];
-        for (row, hash) in hashes.iter_mut().enumerate() {
-            *hash = hash.wrapping_add(row as u32) ^ self.len;
-        }
-        for word in self.words.as_slice() {
-            for hash in &mut hashes {
-                *hash = hash.wrapping_mul(M32) ^ word;
-            }
-        }
-        if let Some(tail) = self.tail {
-            for hash in &mut hashes {
-                *hash = (*hash ^ tail).wrapping_mul(M32);
-            }
-        }
+    let (words, tail) = bytes.as_chunks::<4>();
+    for word in words {
+        // The same for every seed.
+        let mut word = u32::from_le_bytes(*word).wrapping_mul(M32);
+        word = (word ^ word >> 24).wrapping_mul(M32);
         for hash in &mut hashes {
-            *hash = (*hash ^ *hash >> 13).wrapping_mul(M32);
-            *hash ^= *hash >> 15;
+            *hash = hash.wrapping_mul(M32) ^ word;
         }
-        hashes
     }
+    if !tail.is_empty() {
+        let last = number(tail) as u32;
+        for hash in &mut hashes {
+            *hash = (*hash ^ last).wrapping_mul(M32);
+        }
+    }
+    for hash in &mut hashes {
+        *hash = (*hash ^ *hash >> 13).wrapping_mul(M32);
+        *hash ^= *hash >> 15;
+    }
+    hashes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_its_bytes() {
+        let bytes = [0x91, 0x02, 0xa3, 0x54, 0xb5, 0x66, 0xc7, 0xd8];
+        for len in 0..=bytes.len() {
+            let mut padded = [0; 8];
+            padded[..len].copy_from_slice(&bytes[..len]);
+            assert_eq!(number(&bytes[..len]), u64::from_le_bytes(padded), "{len} bytes");
+        }
+    }
 
     #[test]
     fn hashes_side_by_side_are_those_one_by_one() {
@@ -141,9 +160,8 @@ mod tests {
             for first in [0, 8, 1919, u32::MAX - 3] {
                 let one_by_one: [u32; ROWS] =
                     std::array::from_fn(|row| murmur_2(&bytes[..len], first.wrapping_add(row as u32)));
-                let mixed = Mixed::new(&bytes[..len]);
-                assert_eq!(mixed.hashes(first), one_by_one, "{len} bytes");
-                assert_eq!(mixed.hashes_here(first), one_by_one, "{len} bytes");
+                assert_eq!(hashes(&bytes[..len], first), one_by_one, "{len} bytes");
+                assert_eq!(hashes_here(&bytes[..len], first), one_by_one, "{len} bytes");
             }
         }
     }

@@ -4,6 +4,9 @@
 //! page that was never written to is all zeros and takes no memory but its place, eight bytes of
 //! [`PAGE_BYTES`].
 
+use std::cell::Cell;
+use std::ptr::NonNull;
+
 use mantissa_memory::{CowVec, SharedBytes};
 
 /// Bytes of a page: with its header the allocation is a power of two.
@@ -12,11 +15,69 @@ pub(crate) const PAGE_BYTES: usize = (64 << 10) - SharedBytes::HEADER_BYTES;
 /// More bytes than these are worth fetching ahead.
 const LARGE_BYTES: usize = 256 << 10;
 
+/// What a void page is read as.
+static ZEROS: [u64; 1] = [0];
+
 /// Zeroed bytes whose number does not change.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct PagedBytes {
+    /// A page that is not void has all bytes below the length that lie in it.
     pages: CowVec<SharedBytes>,
     len: usize,
+}
+
+/// A number in the bytes, in the order of bytes of the machine.
+///
+/// # Safety
+/// Every pattern of bits is one. Its size is a power of two up to 8, and its alignment no more than that.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: a plain number.
+unsafe impl Plain for u8 {}
+// SAFETY: a plain number.
+unsafe impl Plain for u32 {}
+// SAFETY: a plain number.
+unsafe impl Plain for u64 {}
+
+/// Bytes to change in any order. A page is made the holder's own where it is looked at, and stays in place.
+pub(crate) struct OwnBytes<'a> {
+    pages: Pages<'a>,
+    len: usize,
+}
+
+enum Pages<'a> {
+    /// All of them.
+    Few(&'a mut [SharedBytes]),
+    Many(&'a mut CowVec<SharedBytes>),
+}
+
+impl<'a> OwnBytes<'a> {
+    /// The number at a multiple of its size; all of it lies below the length.
+    #[inline]
+    pub fn cell<T: Plain>(&mut self, at: usize) -> &'a Cell<T> {
+        check::<T>(at, self.len);
+        let index = at / PAGE_BYTES;
+        let page = match &mut self.pages {
+            Pages::Few(pages) => &mut pages[index],
+            Pages::Many(pages) => pages.get_mut(index),
+        };
+        let start = match page.own_payload_start() {
+            Some(start) => start,
+            None => make_own(page, (self.len - index * PAGE_BYTES).min(PAGE_BYTES)),
+        };
+        // SAFETY: the number lies within the page (`check`), which nobody else refers to; while the bytes are
+        // borrowed none can be cloned, and none that is the holder's own is replaced. All that is given out
+        // are cells.
+        unsafe { start.add(at % PAGE_BYTES).cast().as_ref() }
+    }
+}
+
+/// A number of this type begins at a multiple of its size, and all of it lies below the length. So it lies
+/// within one page.
+#[inline]
+fn check<T: Plain>(at: usize, len: usize) {
+    const { assert!(PAGE_BYTES.is_multiple_of(8) && SharedBytes::HEADER_BYTES.is_multiple_of(8)) };
+    assert!(at.is_multiple_of(size_of::<T>()) && at < len && len - at >= size_of::<T>());
 }
 
 impl PagedBytes {
@@ -34,8 +95,38 @@ impl PagedBytes {
     /// The byte at a place below the length.
     #[inline]
     pub fn get(&self, at: usize) -> u8 {
-        debug_assert!(at < self.len);
-        self.pages.get(at / PAGE_BYTES).payload().get(at % PAGE_BYTES).copied().unwrap_or(0)
+        *self.number(at)
+    }
+
+    /// The number at a multiple of its size; all of it lies below the length.
+    #[inline]
+    pub fn number<T: Plain>(&self, at: usize) -> &T {
+        check::<T>(at, self.len);
+        let index = at / PAGE_BYTES;
+        let page = match self.pages.only_chunk() {
+            Some(pages) => &pages[index],
+            None => self.pages.get(index),
+        };
+        let place = match page.payload_start() {
+            // SAFETY: the place lies within the page (`check`).
+            Some(start) => unsafe { start.add(at % PAGE_BYTES) },
+            None => NonNull::from(&ZEROS).cast(),
+        };
+        // SAFETY: the number lies within the page, which does not change while the bytes are borrowed; or it
+        // is the beginning of the zeros.
+        unsafe { place.cast().as_ref() }
+    }
+
+    /// All bytes, to change.
+    #[inline]
+    pub fn own(&mut self) -> OwnBytes<'_> {
+        let len = self.len;
+        let pages = if self.pages.only_chunk().is_some() {
+            Pages::Few(self.pages.only_chunk_mut().unwrap_or_default())
+        } else {
+            Pages::Many(&mut self.pages)
+        };
+        OwnBytes { pages, len }
     }
 
     /// The byte at a place below the length, to change.
@@ -43,24 +134,6 @@ impl PagedBytes {
     pub fn get_mut(&mut self, at: usize) -> &mut u8 {
         debug_assert!(at < self.len);
         &mut self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES]
-    }
-
-    /// The `N` bytes from a multiple of `N` on, which is 4 or 8; the last of them is below the length.
-    #[inline]
-    pub fn array<const N: usize>(&self, at: usize) -> [u8; N] {
-        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
-        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
-        let page = self.pages.get(at / PAGE_BYTES).payload();
-        page.get(at % PAGE_BYTES..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
-    }
-
-    /// The same to change.
-    #[inline]
-    pub fn array_mut<const N: usize>(&mut self, at: usize) -> &mut [u8; N] {
-        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
-        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
-        let bytes = self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES..].first_chunk_mut();
-        bytes.expect("a page ends at a multiple of what is asked for")
     }
 
     /// The bytes of a page, which may be more than are there; none if they are zeros that take no memory.
@@ -176,13 +249,14 @@ impl PagedBytes {
     }
 }
 
-/// Makes a page that has no memory of its own one that has.
+/// Makes a page that has no memory of its own one that has, and returns where that begins.
 #[cold]
-fn make_own(page: &mut SharedBytes, len: usize) {
+fn make_own(page: &mut SharedBytes, len: usize) -> NonNull<u8> {
     *page = match page.payload() {
         [] => SharedBytes::zeroed(len),
         payload => SharedBytes::joined(&[payload]),
     };
+    page.own_payload_start().expect("the page is new and has a payload")
 }
 
 #[cfg(test)]
@@ -191,7 +265,8 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_a_vector_and_clones_keep_theirs() {
-        for len in [1, 8, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, 5 * PAGE_BYTES + 77] {
+        // Also more pages than a chunk of their tree has.
+        for len in [1, 8, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, 5 * PAGE_BYTES + 77, 70 * PAGE_BYTES] {
             let (mut bytes, mut model) = (PagedBytes::zeroed(len), vec![0u8; len]);
             let mut state = len as u64;
             let mut kept = Vec::new();
@@ -206,6 +281,19 @@ mod tests {
                         model[at..at + count].copy_from_slice(&data);
                     }
                     1 if round % 50 == 1 => kept.push((bytes.clone(), model.clone())),
+                    2 | 3 if len >= 8 => {
+                        // A whole number, and a byte of it, at hand together.
+                        let start = at.min(len - 8) & !7;
+                        let mut own = bytes.own();
+                        let (number, byte) = (own.cell::<u64>(start), own.cell::<u8>(start + at % 8));
+                        assert_eq!(number.get().to_ne_bytes(), model[start..start + 8]);
+                        number.set(number.get() ^ (state & 0xffff_ffff).to_le());
+                        byte.set(byte.get() ^ 0x33);
+                        let changes = (state as u32).to_le_bytes();
+                        model[start..].iter_mut().zip(changes).for_each(|(byte, change)| *byte ^= change);
+                        model[start + at % 8] ^= 0x33;
+                        assert_eq!(bytes.number::<u32>(start).to_ne_bytes(), model[start..start + 4]);
+                    }
                     _ => {
                         *bytes.get_mut(at) ^= 0x5a;
                         model[at] ^= 0x5a;
@@ -222,6 +310,12 @@ mod tests {
                 assert!(out == [&model[len / 3..], &model[..len / 3]].concat());
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "at < len")]
+    fn a_number_beyond_the_end_is_refused() {
+        PagedBytes::zeroed(12).number::<u64>(8);
     }
 
     #[test]

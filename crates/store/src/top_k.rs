@@ -30,7 +30,7 @@ mod tests;
 pub use heap::TopItem;
 
 use crate::Collection;
-use crate::murmur::{each_column, murmur_2};
+use crate::murmur::{Grid, murmur_2};
 use crate::paged_bytes::PagedBytes;
 use chance::Chance;
 use heap::Heap;
@@ -56,8 +56,7 @@ const _: () = assert!(size_of::<TopK>() == 8);
 
 #[derive(Clone, Debug, Default)]
 struct Body {
-    width: u32,
-    depth: u32,
+    grid: Grid,
     chance: Chance,
     buckets: PagedBytes,
     heap: Heap,
@@ -89,8 +88,7 @@ impl TopK {
         let bytes = Self::byte_len_of(k, width, depth, decay)?;
         Some(TopK {
             body: Box::new(Body {
-                width,
-                depth,
+                grid: Grid::new(width.into(), depth.into()),
                 chance: Chance::new(decay),
                 buckets: PagedBytes::zeroed(bytes),
                 heap: Heap::new(k),
@@ -138,12 +136,12 @@ impl TopK {
 
     /// Buckets in a row.
     pub fn width(&self) -> u32 {
-        self.body.width
+        self.body.grid.width as u32
     }
 
     /// The number of rows.
     pub fn depth(&self) -> u32 {
-        self.body.depth
+        self.body.grid.depth as u32
     }
 
     /// The base of the probability with which counts of others are lowered.
@@ -190,8 +188,8 @@ impl TopK {
         let least = body.heap.least();
         let is_listed = body.heap.find(sought).is_some();
         let mut most = 0;
-        each_place(item, body.width, body.depth, |place| {
-            let [fingerprint, count] = halves(body.buckets.array(place));
+        body.grid.each_place(item, |place| {
+            let [fingerprint, count] = halves(*body.buckets.number(place * BUCKET_BYTES));
             if fingerprint == sought.fingerprint && (!is_listed || count >= least) {
                 most = most.max(count);
             }
@@ -203,15 +201,16 @@ impl TopK {
     pub fn add(&mut self, item: &[u8], increment: u32) -> TopKAdded {
         let sought = Sought::new(item);
         let increment = increment.min(INCREMENT_MAX);
-        let body = &mut *self.body;
+        let Body { grid, chance, buckets, heap } = &mut *self.body;
+        let mut buckets = buckets.own();
         let mut most = 0;
-        each_place(item, body.width, body.depth, |place| {
-            let bucket = body.buckets.array_mut::<BUCKET_BYTES>(place);
-            let [holder, count] = halves(*bucket);
+        grid.each_place(item, |place| {
+            let bucket = buckets.cell(place * BUCKET_BYTES);
+            let [holder, count] = halves(bucket.get());
             let [holder, count] = match (holder, count) {
                 (_, 0) => [sought.fingerprint, increment],
                 (holder, count) if holder == sought.fingerprint => [holder, count.wrapping_add(increment)],
-                (holder, count) => match body.chance.contest(count, increment) {
+                (holder, count) => match chance.contest(count, increment) {
                     (0, left) => [sought.fingerprint, left],
                     (count, _) => [holder, count],
                 },
@@ -219,11 +218,10 @@ impl TopK {
             if holder == sought.fingerprint {
                 most = most.max(count);
             }
-            bucket[..4].copy_from_slice(&holder.to_le_bytes());
-            bucket[4..].copy_from_slice(&count.to_le_bytes());
+            bucket.set(whole([holder, count]));
         });
-        let is_listed = most >= body.heap.least();
-        TopKAdded { expelled: if is_listed { body.heap.offer(sought, most) } else { None } }
+        let is_listed = most >= heap.least();
+        TopKAdded { expelled: if is_listed { heap.offer(sought, most) } else { None } }
     }
 
     /// The bytes that Redis's module counts.
@@ -233,20 +231,17 @@ impl TopK {
     }
 }
 
-/// Calls `visit` with where the bucket of an item begins, in each row.
-#[inline]
-fn each_place(item: &[u8], width: u32, depth: u32, mut visit: impl FnMut(usize)) {
-    let width = u64::from(width);
-    each_column(item, width, depth.into(), |row, column| {
-        visit((row * width + column) as usize * BUCKET_BYTES);
-    });
-}
-
 /// Fingerprint and count of a bucket.
 #[inline]
-fn halves(bucket: [u8; BUCKET_BYTES]) -> [u32; 2] {
-    let both = u64::from_le_bytes(bucket);
-    [both as u32, (both >> 32) as u32]
+fn halves(bucket: u64) -> [u32; 2] {
+    let bucket = u64::from_le(bucket);
+    [bucket as u32, (bucket >> 32) as u32]
+}
+
+/// The bucket of a fingerprint and a count.
+#[inline]
+fn whole([fingerprint, count]: [u32; 2]) -> u64 {
+    (u64::from(count) << 32 | u64::from(fingerprint)).to_le()
 }
 
 impl Collection for TopK {

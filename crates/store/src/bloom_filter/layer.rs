@@ -1,6 +1,11 @@
 //! One filter of a chain: its bits, and where those of an item lie.
 
+use std::cell::Cell;
+
+use smallvec::SmallVec;
+
 use super::Hashed;
+use crate::divisor::Divisor;
 use crate::paged_bytes::PagedBytes;
 
 /// Most bytes of a filter.
@@ -85,103 +90,145 @@ pub(super) struct Layer {
     /// Items that were added.
     pub size: u64,
     pub bytes: PagedBytes,
-    modulus: u64,
-    /// 2 to the power of 64, modulo `modulus`.
-    wrap: u64,
+    modulus: Divisor,
+}
+
+/// Bits that are fetched together, at least those of one item.
+const BITS_TOGETHER: usize = 128;
+/// Bits that are looked at without a branch between them.
+const UNBRANCHED: usize = 8;
+
+/// A bit: its byte, and its place there.
+pub(super) type Bit<T> = (T, u8);
+/// The bits of several items, one after the other.
+pub(super) type Bits<T> = SmallVec<[Bit<T>; BITS_TOGETHER]>;
+
+/// Sets bits. Whether one was not set before.
+#[inline]
+pub(super) fn set_all<'a>(bits: impl Iterator<Item = Bit<&'a Cell<u8>>>) -> bool {
+    let mut set = 1;
+    bits.for_each(|(byte, bit)| {
+        let value = byte.get();
+        set &= value >> bit;
+        byte.set(value | 1 << bit);
+    });
+    set == 0
+}
+
+/// Whether all bits are set.
+#[inline]
+pub(super) fn are_set<'a>(mut bits: impl ExactSizeIterator<Item = Bit<&'a u8>>) -> bool {
+    while bits.len() > 0 {
+        let set = bits.by_ref().take(UNBRANCHED).fold(1, |set, (byte, bit)| set & byte >> bit);
+        if set == 0 {
+            return false;
+        }
+    }
+    true
 }
 
 /// The bits of an item: place `i` is the sum of the first hash and `i` times the second, in 64 bits, modulo
-/// the number of bits. Only the first place takes divisions.
-struct Places {
-    place: u64,
-    step: u64,
-    sum: u64,
-    addend: u64,
-    modulus: u64,
-    wrap: u64,
-    left: u32,
-}
-
-impl Iterator for Places {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        self.left = self.left.checked_sub(1)?;
-        let place = self.place;
-        let (sum, is_wrapped) = self.sum.overflowing_add(self.addend);
-        self.sum = sum;
-        self.place += self.step;
-        if self.place >= self.modulus {
-            self.place -= self.modulus;
-        }
-        if is_wrapped {
-            let below = self.place < self.wrap;
-            self.place =
-                self.place.wrapping_sub(self.wrap).wrapping_add(if below { self.modulus } else { 0 });
-        }
-        Some(place as usize)
-    }
+/// the number of bits.
+#[inline]
+fn places(modulus: Divisor, hashes: u32, item: Hashed) -> impl ExactSizeIterator<Item = (usize, u8)> {
+    let mut sum = item.first;
+    (0..hashes).map(move |_| {
+        let place = modulus.remainder(sum);
+        sum = sum.wrapping_add(item.second);
+        ((place / 8) as usize, (place % 8) as u8)
+    })
 }
 
 impl Layer {
     /// An empty one. The shape is sound.
     pub fn new(shape: BloomShape) -> Self {
-        let modulus = shape.modulus();
-        let wrap = ((1u128 << 64) % u128::from(modulus)) as u64;
-        Layer { shape, size: 0, bytes: PagedBytes::zeroed(shape.bytes()), modulus, wrap }
+        let modulus = Divisor::new(shape.modulus());
+        Layer { shape, size: 0, bytes: PagedBytes::zeroed(shape.bytes()), modulus }
     }
 
     #[inline]
-    fn places(&self, item: Hashed) -> Places {
-        Places {
-            place: item.first % self.modulus,
-            step: item.second % self.modulus,
-            sum: item.first,
-            addend: item.second,
-            modulus: self.modulus,
-            wrap: self.wrap,
-            left: self.shape.hashes,
+    fn places(&self, item: Hashed) -> impl ExactSizeIterator<Item = (usize, u8)> + use<> {
+        places(self.modulus, self.shape.hashes, item)
+    }
+
+    /// How many items are looked up or added together so that their bits are waited for together.
+    #[inline]
+    pub fn items_together(&self) -> usize {
+        BITS_TOGETHER.checked_div(self.shape.hashes as usize).unwrap_or(1).max(1)
+    }
+
+    /// The bits of items, which are fetched.
+    #[inline]
+    pub fn bits(&self, items: &[Hashed]) -> Bits<&u8> {
+        let mut bits = Bits::new();
+        for item in items {
+            // Extending takes a call for each bit.
+            for (at, bit) in self.places(*item) {
+                let byte = self.bytes.number(at);
+                mantissa_memory::prefetch(byte);
+                bits.push((byte, bit));
+            }
         }
+        bits
+    }
+
+    /// The bits of items to change, which are fetched.
+    #[inline]
+    pub fn own_bits(&mut self, items: impl Iterator<Item = Hashed>) -> Bits<&Cell<u8>> {
+        let (modulus, hashes) = (self.modulus, self.shape.hashes);
+        let mut bytes = self.bytes.own();
+        let mut bits = Bits::new();
+        for item in items {
+            for (at, bit) in places(modulus, hashes, item) {
+                let byte = bytes.cell(at);
+                mantissa_memory::prefetch(byte.as_ptr());
+                bits.push((byte, bit));
+            }
+        }
+        bits
     }
 
     /// Whether all bits of an item are set.
     #[inline]
     pub fn contains(&self, item: Hashed) -> bool {
-        let mut places = self.places(item);
+        let places = self.places(item);
         match self.bytes.only_page() {
             Some([]) => false,
-            Some(page) => places.all(|place| page[place / 8] & 1 << (place % 8) != 0),
-            None => places.all(|place| self.bytes.get(place / 8) & 1 << (place % 8) != 0),
+            Some(page) => are_set(places.map(|(at, bit)| (&page[at], bit))),
+            None => are_set(places.map(|(at, bit)| (self.bytes.number(at), bit))),
         }
     }
 
     /// Sets all bits of an item. Whether one was not set before.
     #[inline]
     pub fn add(&mut self, item: Hashed) -> bool {
-        let mut set = 1u8;
         let places = self.places(item);
-        let mut mark = |byte: &mut u8, place: usize| {
-            set &= *byte >> (place % 8);
-            *byte |= 1 << (place % 8);
+        let is_new = if let Some(page) = self.bytes.only_page_mut() {
+            let page = Cell::from_mut(page).as_slice_of_cells();
+            set_all(places.map(|(at, bit)| (&page[at], bit)))
+        } else {
+            let mut bytes = self.bytes.own();
+            set_all(places.map(|(at, bit)| (bytes.cell(at), bit)))
         };
-        match self.bytes.only_page_mut() {
-            Some(page) => places.for_each(|place| mark(&mut page[place / 8], place)),
-            None => places.for_each(|place| mark(self.bytes.get_mut(place / 8), place)),
-        }
-        self.size += u64::from(set == 0);
-        set == 0
+        self.size += u64::from(is_new);
+        is_new
     }
 
     /// Fetches all bits of an item ahead of their use.
     #[inline]
     pub fn fetch(&self, item: Hashed) {
-        self.places(item).for_each(|place| self.bytes.prefetch(place / 8));
+        self.places(item).for_each(|(at, _)| mantissa_memory::prefetch(self.bytes.number(at)));
+    }
+
+    /// How many items it takes still.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        self.shape.entries.saturating_sub(self.size)
     }
 
     /// Whether it has as many items as it is made for.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.size >= self.shape.entries
+        self.room() == 0
     }
 }

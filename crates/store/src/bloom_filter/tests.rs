@@ -92,6 +92,34 @@ fn what_was_added_is_found_and_rates_hold() {
 }
 
 #[test]
+fn adding_together_is_adding_one_by_one() {
+    // Filters of one page and of several; with more bits of an item than are fetched together.
+    for (entries, error) in [(100, 0.01), (60_000, 0.001), (3_000, 1e-60)] {
+        let empty = BloomFilter::new(entries, error, 2, false).expect("it is one");
+        let (mut alone, mut together) = (empty.clone(), empty.clone());
+        let mut wrong = 0;
+        for start in (0..3 * entries as usize).step_by(997) {
+            // Some come again.
+            let items: Vec<Vec<u8>> = (start..start + 1500).map(item).collect();
+            let items = || items.iter().map(Vec::as_slice);
+            let expected: Vec<BloomAdded> = items().map(|item| alone.add(item)).collect();
+            let (mut added, mut found) = (Vec::new(), Vec::new());
+            together.add_all(items(), |outcome| {
+                added.push(outcome);
+                ControlFlow::Continue(())
+            });
+            assert_eq!(added, expected);
+            together.look_up_all(items(), |is_there| found.push(is_there));
+            assert_eq!(found, vec![true; 1500]);
+            together.look_up_all(std::iter::once(&item(start + 10_000_000)[..]), |is| wrong += u32::from(is));
+        }
+        assert!(bits(&together) == bits(&alone) && together.dump_header() == alone.dump_header());
+        assert!(together.parts().len() > 1 && wrong < 10 && !empty.contains(&item(0)));
+        assert_eq!(empty.items(), 0);
+    }
+}
+
+#[test]
 fn a_fixed_filter_fills_and_a_clone_keeps_its_own() {
     let mut filter = BloomFilter::new(3, 0.01, 2, true).expect("it is one");
     let empty = filter.clone();

@@ -6,7 +6,7 @@ use crate::types::Sample;
 
 impl Sample for CountMinSketch {
     fn add_sample(&mut self, text: &[u8], _: &crate::EncodingLimits) {
-        if self.body.width == 0 {
+        if self.body.grid.width == 0 {
             *self = CountMinSketch::new(2000, 3).expect("it is one");
         }
         self.increment(text, 1);

@@ -9,6 +9,8 @@ use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
 
 const FINGERPRINT_BYTES: usize = 4;
 const FINGERPRINTS_OF_PAGE: usize = PAGE_BYTES / FINGERPRINT_BYTES;
+/// Fingerprints that are compared without a branch between them.
+const UNBRANCHED: usize = 32;
 
 /// An item of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +66,11 @@ impl Heap {
     }
 
     fn fingerprint(&self, place: usize) -> u32 {
-        u32::from_le_bytes(self.fingerprints.array(place * FINGERPRINT_BYTES))
+        u32::from_le(*self.fingerprints.number(place * FINGERPRINT_BYTES))
     }
 
     fn set_fingerprint(&mut self, place: usize, fingerprint: u32) {
-        *self.fingerprints.array_mut(place * FINGERPRINT_BYTES) = fingerprint.to_le_bytes();
+        self.fingerprints.own().cell(place * FINGERPRINT_BYTES).set(fingerprint.to_le());
     }
 
     /// All places in their order.
@@ -96,13 +98,17 @@ impl Heap {
             let words = bytes.as_chunks::<FINGERPRINT_BYTES>().0;
             let words = &words[..count.min(words.len())];
             let wanted = sought.fingerprint.to_le_bytes();
-            // Most often there is none, which is told without a branch for each.
-            if !words.iter().fold(false, |found, word| found | (*word == wanted)) {
-                return None;
-            }
-            (0..words.len()).rev().map(|index| from + index).find(|&index| {
-                let place = self.places.get(index);
-                words[index - from] == wanted && place.is_taken && place.item() == sought.item
+            let is_it = |index: usize| {
+                let place = self.places.get(from + index);
+                words[index] == wanted && place.is_taken && place.item() == sought.item
+            };
+            // Most often it is not among some neighbours, which is told without a branch for each.
+            words.chunks(UNBRANCHED).enumerate().rev().find_map(|(number, words)| {
+                if !words.iter().fold(false, |found, word| found | (*word == wanted)) {
+                    return None;
+                }
+                let start = number * UNBRANCHED;
+                (start..start + words.len()).rev().find(|&index| is_it(index)).map(|index| from + index)
             })
         })
     }

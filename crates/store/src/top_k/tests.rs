@@ -5,7 +5,7 @@ use crate::types::Sample;
 
 impl Sample for TopK {
     fn add_sample(&mut self, text: &[u8], _: &crate::EncodingLimits) {
-        if self.body.width == 0 {
+        if self.body.grid.width == 0 {
             *self = TopK::new(50, 500, 5, 0.9).expect("it is one");
         }
         self.add(text, 1);
