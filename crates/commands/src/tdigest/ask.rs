@@ -52,7 +52,7 @@ pub(super) fn quantile(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     if args.len() < 3 {
         return Err(Error::arity("tdigest.quantile"));
     }
-    digest(access, args.at(1))?;
+    let found = digest(access, args.at(1))?;
     let mut parts = Numbers::new();
     for word in args.from(2) {
         let part = parse::float_or(word, "ERR T-Digest: error parsing quantile")?;
@@ -61,7 +61,11 @@ pub(super) fn quantile(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
         }
         parts.push(part);
     }
-    let answers = ask(access, args.at(1), |digest| digest.quantiles(&parts))?;
+    let answers = if found.is_compressed() {
+        found.quantiles(&parts)
+    } else {
+        ask(access, args.at(1), |digest| digest.quantiles(&parts))?
+    };
     write_doubles(&answers, reply)
 }
 
