@@ -214,6 +214,7 @@ impl BloomFilter {
             .split_last_mut()
             .filter(|(newest, _)| newest.bytes.page_count() > 1 && newest.room() >= items.len() as u64);
         let Some((newest, older)) = together else {
+            items.iter().for_each(|&item| _ = self.fetch(item));
             return items.iter().try_for_each(|&item| each(self.add_hashed(item)));
         };
         let hashes = newest.shape.hashes as usize;

@@ -5,6 +5,7 @@
 //! [`PAGE_BYTES`].
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use mantissa_memory::{CowVec, SharedBytes};
@@ -43,6 +44,8 @@ unsafe impl Plain for u64 {}
 pub(crate) struct OwnBytes<'a> {
     pages: Pages<'a>,
     len: usize,
+    /// The cells that are given out, with which it stays on its thread.
+    cells: PhantomData<&'a Cell<u8>>,
 }
 
 enum Pages<'a> {
@@ -126,7 +129,7 @@ impl PagedBytes {
         } else {
             Pages::Many(&mut self.pages)
         };
-        OwnBytes { pages, len }
+        OwnBytes { pages, len, cells: PhantomData }
     }
 
     /// The byte at a place below the length, to change.
@@ -183,7 +186,7 @@ impl PagedBytes {
 
     /// Sets all bits that are set in another of the same length. Pages that only the other has are shared.
     pub fn unite(&mut self, other: &PagedBytes) {
-        debug_assert_eq!(self.len, other.len);
+        assert_eq!(self.len, other.len, "a page has all bytes below the length");
         for index in 0..self.pages.len() {
             let (mine, theirs) = (self.pages.get(index), other.pages.get(index));
             if theirs.payload().is_empty() || mine.address() == theirs.address() {
