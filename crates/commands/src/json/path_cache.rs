@@ -18,14 +18,15 @@ thread_local! {
     static CACHE: RefCell<[Option<Rc<Path>>; PLACES]> = const { RefCell::new([const { None }; PLACES]) };
 }
 
-/// The place of a text. Paths that differ in an index alone have places of their own.
+/// The place of a text: all of its bytes decide, wherever an index stands in it.
 fn place(text: &[u8]) -> usize {
     let mut mixed = text.len() as u64;
     let mut mix = |word: u64| mixed = (mixed.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (words, rest) = text.as_chunks::<8>();
     words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
     mix(rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
-    (mixed >> 32) as usize % PLACES
+    // Only the highest bits of a product depend on all of its factor's.
+    (mixed >> (u64::BITS - PLACES.ilog2())) as usize
 }
 
 /// [`Path::parse`].
@@ -48,14 +49,21 @@ pub(super) fn parse(text: &[u8]) -> Outcome<Rc<Path>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
     fn paths_that_differ_in_an_index_have_places_of_their_own() {
-        let paths = (0..PLACES).map(|index| format!("$.records[{index}].user.name"));
-        let places: std::collections::HashSet<usize> = paths.map(|path| place(path.as_bytes())).collect();
-        // So many of the places have a path, were they drawn by lot.
-        assert!(places.len() > PLACES / 2, "{} places", places.len());
+        let shapes = (0..8).flat_map(|before| (0..8).map(move |after| (before, after)));
+        for (before, after) in shapes {
+            let path = |index: usize| format!("$.{:a<before$}[{index}].{:b<after$}", "a", "b");
+            for count in [10, 100, PLACES] {
+                let places: HashSet<usize> = (0..count).map(|index| place(path(index).as_bytes())).collect();
+                // Drawn by lot, as many paths as places would have 0.63 of them.
+                assert!(places.len() > count * 2 / 5, "{} places for {count} of {}", places.len(), path(0));
+            }
+        }
     }
 
     #[test]

@@ -100,8 +100,8 @@ fn run(
     Ok(())
 }
 
-/// Bytes that the header of a container is expected to have, whose text has `left` bytes at most: large ones
-/// that are wrong are those of small containers, of which little is moved.
+/// Bytes that the header of a container is expected to have, whose text has `left` bytes at most. Bodies of
+/// texts up to these lengths mostly fit 255 and 65,535 bytes. If it has others, its body is moved.
 fn first_header_size(left: usize) -> usize {
     match left {
         0..=320 => packed::HEADER_MIN,
