@@ -232,7 +232,7 @@ fn run_data(
     let locked = lock_for(engine, session.database, (command, args), hint.map(|(_, hash)| hash))?;
     let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
-    let (part, lent) = (session.part.take(), std::mem::take(&mut session.rerun.lent));
+    let (part, lent) = (session.part.take(), session.rerun.lent.take());
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
@@ -245,7 +245,7 @@ fn run_data(
         access.hint(key, hash);
     }
     access.lend_part(part.as_ref().and_then(|part| part.part()));
-    access.lend_values(&lent);
+    access.lend_values(lent.as_deref());
     let mut outcome = fetch::bring(engine, &access, command, args);
     if outcome.is_ok() {
         outcome = handler(&mut access, args, reply);

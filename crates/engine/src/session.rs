@@ -177,8 +177,8 @@ pub struct Rerun {
     pub for_request: Option<ForRequest>,
     /// Those that are being read. The token is dropped with the request.
     pub batch: Option<(Arc<Batch>, Arc<()>)>,
-    /// What was taken of those that have been read.
-    pub lent: Lent,
+    /// What was taken of those that have been read, if any have.
+    pub lent: Option<Box<Lent>>,
     /// What holds their bytes.
     pub leases: Vec<Arc<Lease>>,
     /// How often it has.

@@ -39,8 +39,8 @@ pub type Lent = HashMap<(RecordId, TypeId), (Cold, TakenPart)>;
 
 impl<'a> Access<'a> {
     /// Lends values that were read for this request.
-    pub fn lend_values(&mut self, lent: &'a Lent) {
-        self.lent = Some(lent).filter(|lent| !lent.is_empty());
+    pub fn lend_values(&mut self, lent: Option<&'a Lent>) {
+        self.lent = lent;
     }
 
     /// What `take` makes of the values of these records, each with its key. Where none is locked they are

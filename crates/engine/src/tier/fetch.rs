@@ -62,7 +62,7 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     }
     session.waiting = None;
     if let Some((batch, _)) = session.rerun.batch.take() {
-        match batch.collect(&mut session.rerun.lent) {
+        match batch.collect(session.rerun.lent.get_or_insert_default()) {
             Ok(lease) => session.rerun.leases.push(lease),
             Err(error) => {
                 session.rerun = Rerun::default();
