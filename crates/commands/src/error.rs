@@ -44,6 +44,11 @@ impl Error {
         Error::from_bytes(text.into().into_bytes())
     }
 
+    /// The error that says why a value can not be read from disk.
+    pub fn unreadable(reason: String) -> Error {
+        Error::new(format!("ERR {reason}"))
+    }
+
     /// An error that quotes a client's bytes between two texts: as they are, up to the first NUL, as Redis
     /// does.
     pub fn quoting(before: &str, quoted: &[u8], after: &str) -> Error {

@@ -212,7 +212,7 @@ impl BloomFilter {
             .body
             .layers
             .split_last_mut()
-            .filter(|(newest, _)| newest.bytes.page_count() > 1 && newest.room() >= items.len() as u64);
+            .filter(|(newest, _)| newest.has_pages() && newest.room() >= items.len() as u64);
         let Some((newest, older)) = together else {
             items.iter().for_each(|&item| _ = self.fetch(item));
             return items.iter().try_for_each(|&item| each(self.add_hashed(item)));
@@ -241,7 +241,7 @@ impl BloomFilter {
         let mut items = items.peekable();
         while items.peek().is_some() {
             let hashed = self.hash_next(&mut items);
-            let newest = self.body.layers.split_last().filter(|(newest, _)| newest.bytes.page_count() > 1);
+            let newest = self.body.layers.split_last().filter(|(newest, _)| newest.has_pages());
             let Some((newest, older)) = newest else {
                 hashed.into_iter().for_each(|item| each(self.contains_hashed(item)));
                 continue;
@@ -396,6 +396,6 @@ impl Collection for BloomFilter {
     }
 
     fn is_large_form(&self) -> bool {
-        self.body.layers.len() > 1 || self.body.layers.iter().any(|layer| layer.bytes.page_count() > 1)
+        self.body.layers.len() > 1 || self.body.layers.iter().any(Layer::has_pages)
     }
 }

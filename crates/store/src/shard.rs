@@ -60,12 +60,7 @@ impl Expiries {
             self.keys += 1;
             self.note(hash);
         }
-        if entry.is_hash() {
-            self.track(entry);
-        }
-        if entry.is_cold() {
-            self.list_cold(entry, true);
-        }
+        self.track(entry);
         self.labels.add(entry);
     }
 
@@ -99,11 +94,18 @@ impl Expiries {
         }
     }
 
-    /// Lists a hash under the earliest expiry of its fields, or removes it from the list if they have none.
+    /// Lists a hash, in memory or on disk, under the earliest expiry of its fields, or removes it from the
+    /// list if they have none.
+    #[inline]
     fn track(&mut self, entry: &mut Entry) {
-        if !entry.is_hash() {
-            return;
+        if entry.is_hash() {
+            self.track_hash(entry);
+        } else if entry.is_cold() {
+            self.list_cold(entry, true);
         }
+    }
+
+    fn track_hash(&mut self, entry: &mut Entry) {
         let expiry = match entry.value() {
             ValueRef::Hash(hash) => hash.earliest_expiry(),
             _ => None,
@@ -302,7 +304,6 @@ impl Database {
     pub fn track_fields(&mut self, hash: KeyHash, key: &[u8]) {
         if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
             self.expiries.track(entry);
-            self.expiries.list_cold(entry, true);
         }
     }
 

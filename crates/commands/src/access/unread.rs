@@ -25,7 +25,6 @@ pub type Take = Arc<dyn Fn(&Cold, Value) -> Outcome<(TakenPart, usize)> + Send +
 pub type TakenPart = Arc<dyn Any + Send + Sync>;
 
 /// Records that are to be read for one request alone.
-#[derive(Clone)]
 pub struct ForRequest {
     /// The records.
     pub records: Vec<Cold>,
@@ -60,7 +59,7 @@ impl<'a> Access<'a> {
         };
         let read = |cold: &Cold| match cold.read() {
             Ok(value) => Ok(Arc::new(take(cold, value)?.0)),
-            Err(reason) => Err(Error::new(format!("ERR {reason}"))),
+            Err(reason) => Err(Error::unreadable(reason)),
         };
         if !self.collected.leaves_unread {
             return records.into_iter().map(|(_, cold)| lent(cold).map_or_else(|| read(cold), Ok)).collect();
@@ -94,7 +93,7 @@ impl<'a> Access<'a> {
             self.collected.note_unread(((self.database, self.hash(key)), cold));
             return Ok(false);
         }
-        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        entry.bring().map_err(Error::unreadable)?;
         Ok(true)
     }
 

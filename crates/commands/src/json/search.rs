@@ -70,7 +70,7 @@ impl Found {
             Found::OnDisk(cold) => match cold.read() {
                 Ok(Value::Json(document)) => Ok(document),
                 Ok(_) => Err(Error::WRONG_TYPE),
-                Err(reason) => Err(Error::new(format!("ERR {reason}"))),
+                Err(reason) => Err(Error::unreadable(reason)),
             },
         }
     }

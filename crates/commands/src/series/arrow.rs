@@ -130,11 +130,8 @@ pub(super) fn of_keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         compaction::bring_sources(access, keys.iter().copied())?;
     }
     for &key in &keys {
-        let mut series = series(access, key)?.clone();
-        if with_open && series.source().is_some() {
-            series = compaction::with_open_bucket(access, key, &series)?;
-        }
-        table.add(key.into(), Found::Series(series))?;
+        let series = compaction::latest(access, key, series(access, key)?, with_open)?;
+        table.add(key.into(), Found::Series(series.into_owned()))?;
     }
     keys.sort_unstable();
     if keys.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -5,6 +5,7 @@
 //! samples it needs are read before it runs again; links are known without that. What a rule leads to is not
 //! logged: it follows from the write to the source, on replicas as well.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use mantissa_protocol::{Args, Reply};
@@ -105,18 +106,26 @@ pub(super) fn rules_of<'s>(access: &Access<'_>, key: &[u8], series: &'s Series) 
 pub(super) fn open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Outcome<Option<Sample>> {
     let Some(source) = series.source() else { return Ok(None) };
     bring(access, std::iter::once(source))?;
-    Ok(peek(access, source).and_then(|source| open_bucket_of(source, key)))
+    Ok(peek(access, source).and_then(|source| open_bucket_of(source, source.rule(key)?)))
 }
 
-/// The value so far of the bucket under way that a source has for the series at a key.
-fn open_bucket_of(source: &Series, key: &[u8]) -> Option<Sample> {
-    source.rule(key).filter(|_| !source.is_empty())?.open()
+/// The value so far of the bucket under way that a source has for one of its rules.
+fn open_bucket_of(source: &Series, rule: &Rule) -> Option<Sample> {
+    if source.is_empty() { None } else { rule.open() }
 }
 
-/// A series at a key with the value so far of the bucket under way as its latest sample.
-pub(super) fn with_open_bucket(access: &Access<'_>, key: &[u8], series: &Series) -> Outcome<Series> {
-    let mut latest = series.clone();
-    add_latest(&mut latest, open_bucket(access, key, series)?);
+/// A series at a key; with LATEST with the value so far of the bucket under way as its latest sample.
+pub(super) fn latest<'s>(
+    access: &Access<'_>,
+    key: &[u8],
+    series: &'s Series,
+    is_asked: bool,
+) -> Outcome<Cow<'s, Series>> {
+    let open = if is_asked { open_bucket(access, key, series)? } else { None };
+    let mut latest = Cow::Borrowed(series);
+    if open.is_some() {
+        add_latest(latest.to_mut(), open);
+    }
     Ok(latest)
 }
 
@@ -142,8 +151,8 @@ pub(super) fn open_buckets(
         places.extend(place.map(|place| (source, place)));
     }
     let of_all = |source: &Series| -> OpenBuckets {
-        let destinations = source.rules().iter().map(|rule| &rule.destination);
-        destinations.filter_map(|key| Some((key.clone(), open_bucket_of(source, key)?))).collect()
+        let open = |rule: &Rule| Some((rule.destination.clone(), open_bucket_of(source, rule)?));
+        source.rules().iter().filter_map(open).collect()
     };
     let on_disk = places.iter().filter_map(|(source, place)| Some((*source, place.cold()?))).collect();
     let take = move |_: &Cold, value| {

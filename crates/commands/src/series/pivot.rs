@@ -62,13 +62,8 @@ fn of_keys(
     }
     let mut columns = Vec::with_capacity(count);
     for (key, query) in args.range(2..2 + count).iter().zip(&queries) {
-        let series = series(access, key)?;
-        let rows = if with_open && series.source().is_some() {
-            Rows::of(query, &compaction::with_open_bucket(access, key, series)?)?
-        } else {
-            Rows::of(query, series)?
-        };
-        columns.push(Column { width: query.width(), rows, next: 0 });
+        let series = compaction::latest(access, key, series(access, key)?, with_open)?;
+        columns.push(Column { width: query.width(), rows: Rows::of(query, &series)?, next: 0 });
     }
     write(&mut columns, is_reversed, row_count, reply);
     Ok(())

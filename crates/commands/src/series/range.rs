@@ -381,10 +381,7 @@ fn of_key(
     let key = args.at(1);
     let series = series(access, key)?;
     let query = Query::parse(args, 2, is_reversed, command)?;
-    if place_of(args, "LATEST").is_some() && series.source().is_some() {
-        query.write(&compaction::with_open_bucket(access, key, series)?, reply)?;
-    } else {
-        query.write(series, reply)?;
-    }
+    let series = compaction::latest(access, key, series, place_of(args, "LATEST").is_some())?;
+    query.write(&series, reply)?;
     Ok(())
 }

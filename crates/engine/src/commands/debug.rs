@@ -186,7 +186,7 @@ fn with_entry<R>(
     invocation.with_access(all, |access| {
         let now_ms = access.now_ms();
         let entry = access.peek(args.at(2)).ok_or(Error::NO_SUCH_KEY)?;
-        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        entry.bring().map_err(Error::unreadable)?;
         Ok(look(entry, now_ms))
     })
 }
@@ -205,7 +205,7 @@ fn with_any_entry<R>(
         let shard = access.locked_mut().shard_mut(index);
         let entry = shard.and_then(|shard| shard.databases.get(database)?.get(hash, args.at(2)));
         let entry = entry.ok_or(Error::NO_SUCH_KEY)?;
-        entry.bring().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        entry.bring().map_err(Error::unreadable)?;
         Ok(look(entry, now_ms))
     })
 }

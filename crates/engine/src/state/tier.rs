@@ -311,7 +311,7 @@ impl Batch {
     }
 
     fn read(&self, cold: &Cold) -> Outcome<TakenPart> {
-        let value = cold.read().map_err(|reason| Error::new(format!("ERR {reason}")))?;
+        let value = cold.read().map_err(Error::unreadable)?;
         let (part, bytes) = (self.take)(cold, value)?;
         if self.lease.add(bytes + PART_BYTES) { Ok(part) } else { Err(TOO_MUCH) }
     }

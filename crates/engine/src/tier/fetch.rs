@@ -96,7 +96,7 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         return Ready::Now;
     }
     if let Some(reason) = engine.tier.reads.failure(&missing) {
-        return Ready::Never(unreadable(reason));
+        return Ready::Never(Error::unreadable(reason));
     }
     session.fetches += 1;
     read(context, session, missing);
@@ -122,7 +122,7 @@ fn prepare_part(context: &Context, session: &mut Session, (cold, range): (Cold, 
         None => reads.part_failure(&cold, &range),
     };
     if let Some(reason) = failure {
-        return Ready::Never(unreadable(reason));
+        return Ready::Never(Error::unreadable(reason));
     }
     if session.fetches >= FETCHES_MAX {
         (session.fetches, session.part) = (0, None);
@@ -198,18 +198,13 @@ fn bring_all(access: &Access<'_>, command: &Command, args: Args<'_>) -> Outcome 
     visit_needed(command, args, |key| {
         let brought =
             if access.is_locked(key) { access.peek(key).map_or(Ok(()), Entry::bring) } else { Ok(()) };
-        brought.map_err(unreadable)?;
+        brought.map_err(Error::unreadable)?;
         // On a replica nothing that a command leads to may fail.
         if access.is_applied() && command.info.traits.has(Traits::FOLLOWS_LINKS) && access.is_locked(key) {
             mantissa_commands::bring_links_of(access, key)?;
         }
         Ok(())
     })
-}
-
-/// The error that says why a value can not be read.
-fn unreadable(reason: String) -> Error {
-    Error::new(format!("ERR {reason}"))
 }
 
 /// Adds the keys of a command whose values it needs and that are not in memory.
@@ -260,7 +255,7 @@ pub fn take_unread(
 ) -> Outcome {
     let Some((unread, for_request)) = access.take_unread() else { return outcome };
     if let Some(reason) = engine.tier.reads.failure(&unread) {
-        return Err(unreadable(reason));
+        return Err(Error::unreadable(reason));
     }
     (session.rerun.unread, session.rerun.for_request) = (unread, for_request);
     Ok(())
@@ -286,11 +281,10 @@ pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
     session.rerun.is_noted = false;
     session.rerun.count += 1;
     if let Some(for_request) = for_request {
-        let (request, readers) = (Arc::new(()), context.active.config.tier_threads.div_ceil(2));
-        let lease = Lease::new(&context.engine.pressure);
-        let batch = Batch::new(for_request, lease, &request, readers as usize);
-        session.waiting =
-            Some(context.engine.tier.reads.add_batch(&session.shared, &batch, readers as usize));
+        let readers = context.active.config.tier_threads.div_ceil(2) as usize;
+        let (request, lease) = (Arc::new(()), Lease::new(&context.engine.pressure));
+        let batch = Batch::new(for_request, lease, &request, readers);
+        session.waiting = Some(context.engine.tier.reads.add_batch(&session.shared, &batch, readers));
         session.rerun.batch = Some((batch, request));
     } else {
         read(context, session, unread);
@@ -310,38 +304,32 @@ pub fn read_all(engine: &Engine) {
     let reads = &engine.tier.reads;
     while !engine.stopping.load(Ordering::Relaxed) {
         let Some(read) = reads.next() else { continue };
-        if let Read::Batch(batch) = &read {
-            match batch.read_some() {
-                BatchState::Unfinished => reads.go_on(read),
-                BatchState::LeftToOthers => {}
-                BatchState::Read => end_read(engine, &read, None),
-            }
-            continue;
-        }
-        let failure = bring_copy(engine, &read).err();
+        let outcome = match &read {
+            Read::Value(key, cold) => bring_copy(engine, *key, cold),
+            // It goes to those who wait for it.
+            Read::Part(part) => part.run(),
+            Read::Batch(batch) => match batch.read_some() {
+                BatchState::Read => Ok(()),
+                BatchState::LeftToOthers => continue,
+                BatchState::Unfinished => {
+                    reads.go_on(read);
+                    continue;
+                }
+            },
+        };
+        let failure = outcome.err();
         if let Some(reason) = failure.as_ref().filter(|_| reads.warns()) {
             warning!("A value can't be used until it can be read: {reason}");
         }
-        end_read(engine, &read, failure);
+        for session in reads.end(&read, failure) {
+            let target = *session.target.lock();
+            engine.send(target.worker, Message::Retry(target.conn));
+        }
     }
 }
 
-/// Tells the sessions that have waited for a read.
-fn end_read(engine: &Engine, read: &Read, failure: Option<String>) {
-    for session in engine.tier.reads.end(read, failure) {
-        let target = *session.target.lock();
-        engine.send(target.worker, Message::Retry(target.conn));
-    }
-}
-
-/// Reads a value and puts it beside its record, if the key still has that. A part goes to those who wait for
-/// it.
-fn bring_copy(engine: &Engine, read: &Read) -> Result<(), String> {
-    let ((database, hash), cold) = match read {
-        Read::Value(key, cold) => (*key, cold),
-        Read::Part(part) => return part.run(),
-        Read::Batch(_) => return Ok(()),
-    };
+/// Reads a value and puts it beside its record, if the key still has that.
+fn bring_copy(engine: &Engine, (database, hash): Key, cold: &Cold) -> Result<(), String> {
     let value = cold.read()?;
     let index = engine.keyspace.shard_of(hash);
     let give_up = || engine.stopping.load(Ordering::Relaxed);

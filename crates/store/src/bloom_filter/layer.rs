@@ -220,6 +220,12 @@ impl Layer {
         self.places(item).for_each(|(at, _)| mantissa_memory::prefetch(self.bytes.number(at)));
     }
 
+    /// Whether there are several pages: then it pays to find the bits of items together.
+    #[inline]
+    pub fn has_pages(&self) -> bool {
+        self.bytes.page_count() > 1
+    }
+
     /// How many items it takes still.
     #[inline]
     pub fn room(&self) -> u64 {

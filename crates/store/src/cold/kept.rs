@@ -65,11 +65,9 @@ impl Kept {
         match value {
             ValueRef::Hash(hash) => FieldTimes::of(hash).map(|_| 0),
             ValueRef::Series(series) => {
-                let labels = &series.options().labels;
-                let texts =
-                    labels.iter().flat_map(|(name, value)| [&**name, &**value]).chain(series.linked());
-                let has_some = !labels.is_empty() || series.has_links();
-                has_some.then(|| texts.map(|text| 1 + text.len()).sum())
+                let labels = series.options().labels.iter().flat_map(|(name, value)| [&**name, &**value]);
+                let texts = labels.chain(series.linked());
+                SeriesFacts::are_there(series).then(|| texts.map(|text| 1 + text.len()).sum())
             }
             _ => None,
         }
@@ -98,12 +96,17 @@ impl FieldTimes {
 }
 
 impl SeriesFacts {
+    /// Whether a series has labels or links.
+    fn are_there(series: &Series) -> bool {
+        !series.options().labels.is_empty() || series.has_links()
+    }
+
     /// Those of a series; `None` if it has neither labels nor links.
     fn of(series: &Series) -> Option<SeriesFacts> {
-        let labels = &series.options().labels;
-        if labels.is_empty() && !series.has_links() {
+        if !Self::are_there(series) {
             return None;
         }
+        let labels = &series.options().labels;
         let mut bytes = Vec::new();
         put_number(labels.len(), &mut bytes);
         for text in labels.iter().flat_map(|(name, value)| [name, value]) {

@@ -500,7 +500,7 @@ impl Parser<'_, '_> {
     fn escaped_string(&mut self, mut at: usize, start: Place, mut place: Place) -> Step {
         // A quote or a line feed asks for an escape in what is printed too: such a string has a header of two
         // bytes at least.
-        let is_escaped = |letter: &u8| matches!(letter, b'"' | b'n' | b't' | b'r' | b'\\');
+        let is_escaped = |&letter: &u8| SHORT_ESCAPES[usize::from(letter)] != 0 && letter != b'/';
         let mut header = 1;
         if self.text.get(at + 1).is_some_and(is_escaped) {
             place = self.widen(start, header, 2, place);
@@ -549,10 +549,11 @@ impl Parser<'_, '_> {
     /// Moves what stands behind `before` bytes at `start` behind `after` bytes, at most 5.
     fn widen(&mut self, start: Place, before: usize, after: usize, place: Place) -> Place {
         let (from, end) = (self.sink.len(start) + before, self.sink.len(place));
-        let place = self.sink.put(place, &[0; 4], after.saturating_sub(before));
+        debug_assert!(before < after, "only a string that needs an escape has two bytes before");
+        let place = self.sink.put(place, &[0; 4], after - before);
         let to = self.sink.len(start) + after;
         self.sink.written(place).copy_within(from..end, to);
-        self.sink.back(place, before.saturating_sub(after))
+        place
     }
 
     /// The character that an escape stands for which is not short, and where that ends. `at` is behind the
