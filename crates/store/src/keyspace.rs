@@ -398,14 +398,10 @@ enum Held {
 impl Held {
     #[inline]
     fn these(set: ShardSet) -> Self {
-        match set.count() {
-            0 => Held::None,
-            1 => {
-                let mut held = Held::None;
-                set.for_each(|index| held = Held::One(index));
-                held
-            }
-            _ => Held::Many(Box::new(set)),
+        match set.only() {
+            Some(one) => Held::One(one),
+            None if set.is_empty() => Held::None,
+            None => Held::Many(Box::new(set)),
         }
     }
 

@@ -56,6 +56,22 @@ impl ShardSet {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
+    /// The shard, if there is exactly one. Counting bits takes long where the processor is not known to have
+    /// an instruction for it.
+    #[inline]
+    pub fn only(&self) -> Option<usize> {
+        let mut found = None;
+        for (number, &word) in self.0.iter().enumerate() {
+            if word != 0 {
+                if found.is_some() || !word.is_power_of_two() {
+                    return None;
+                }
+                found = Some(number * 64 + word.trailing_zeros() as usize);
+            }
+        }
+        found
+    }
+
     /// The shards in either set.
     #[inline]
     pub fn union(self, other: ShardSet) -> ShardSet {
@@ -97,6 +113,9 @@ mod tests {
         set.for_each(|index| found.push(index));
         assert_eq!(found, [0, 3, 63, 64, 200, 255]);
         assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
+        assert_eq!((ShardSet::EMPTY.only(), ShardSet::one(200).only(), set.only()), (None, Some(200), None));
+        let apart = |one, other| ShardSet::one(one).union(ShardSet::one(other));
+        assert_eq!((apart(0, 63).only(), apart(63, 64).only(), apart(64, 64).only()), (None, None, Some(64)));
         for count in [0, 1, 63, 64, 65, 256, SHARD_COUNT_MAX] {
             let mut next = 0;
             ShardSet::first(count).for_each(|index| {
