@@ -22,6 +22,10 @@ pub struct Command<H> {
     pub subcommands: Vec<Command<H>>,
     /// The index of the command that it runs, to which its user needs the right too.
     pub carries: Option<usize>,
+    /// Whether its only key is its first argument.
+    pub has_one_key: bool,
+    /// Whether a call on data takes no steps but the usual ones: see [`Info::is_usual`].
+    pub is_usual: bool,
 }
 
 impl<H> Command<H> {
@@ -151,13 +155,16 @@ impl<H> Registry<H> {
         let (index, name) = (packing.index, packing.name.clone());
         let packed = self.commands.iter().map(|command| {
             let handler = command.info.packed.as_ref().map(&wrap)?;
+            let info: &Info = Box::leak(Box::new(carried_info(command.info)));
             Some(Command {
                 index,
                 name: format!("{name}|{}", command.name),
-                info: Box::leak(Box::new(carried_info(command.info))),
+                info,
                 handler: Some(handler),
                 subcommands: Vec::new(),
                 carries: Some(command.index),
+                has_one_key: info.has_one_key(),
+                is_usual: info.is_usual(),
             })
         });
         self.packed = packed.collect();
@@ -218,6 +225,8 @@ impl<H> Registry<H> {
             handler: spec.handler.as_ref().map(wrap),
             subcommands,
             carries: None,
+            has_one_key: spec.info.has_one_key(),
+            is_usual: spec.info.is_usual(),
         }
     }
 

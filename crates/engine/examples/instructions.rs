@@ -15,7 +15,7 @@ use mantissa_engine::execute;
 use mantissa_engine::host::{ConnId, Peer, Target};
 use mantissa_engine::{Session, sessions};
 use mantissa_protocol::{Parsed, Reply, RequestLimits, RequestParser, encode_request};
-use mantissa_sys::clock;
+use mantissa_sys::QuickInstant;
 
 #[global_allocator]
 static ALLOCATOR: mantissa_store::allocator::CountingAllocator = mantissa_store::allocator::CountingAllocator;
@@ -85,7 +85,7 @@ impl Client<'_> {
                 batch.prefetch(keyspace, session.database, input);
                 batch.fetch_ahead(keyspace, session.database, input);
             }
-            context.command_began = clock::now();
+            context.command_began = QuickInstant::now();
             for request in &batch.requests {
                 let args = request.args(input, &batch.slices);
                 let command = context.resolve(args).ok();

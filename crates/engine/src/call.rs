@@ -29,7 +29,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::image::Image;
 use crate::invocation::{Command, Handler, Invocation};
-use crate::locking::{Wanted, has_one_key, lock, lock_keys, lock_linked, lock_one, lock_wanted};
+use crate::locking::{Wanted, lock, lock_keys, lock_linked, lock_one, lock_wanted};
 use crate::session::Session;
 use crate::tier::fetch;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
@@ -210,7 +210,7 @@ fn lock_for<'e>(
         Some(hash) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
         None => lock_keys(engine, database, (command, args), may_write)?,
     };
-    if !command.info.traits.has(Traits::FOLLOWS_LINKS) {
+    if command.is_usual || !command.info.traits.has(Traits::FOLLOWS_LINKS) {
         return Ok(locked);
     }
     let again = |shards| lock(engine, shards, may_write);
@@ -227,12 +227,12 @@ fn run_data(
 ) -> Outcome {
     let Call { command, args, hash } = call;
     let engine = context.engine;
-    let only_key = if has_one_key(command) { args.get(1) } else { None };
+    let only_key = if command.has_one_key { args.get(1) } else { None };
     let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
     let locked = lock_for(engine, session.database, (command, args), hint.map(|(_, hash)| hash))?;
     let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
-    let (part, lent) = (session.part.take(), session.rerun.lent.take());
+    let read = session.rerun.is_noted.then(|| (session.part.take(), session.rerun.lent.take()));
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
@@ -244,13 +244,15 @@ fn run_data(
     if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
-    access.lend_part(part.as_ref().and_then(|part| part.part()));
-    access.lend_values(lent.as_deref());
+    if let Some((part, lent)) = &read {
+        access.lend_part(part.as_ref().and_then(|part| part.part()));
+        access.lend_values(lent.as_deref());
+    }
     let mut outcome = fetch::bring(engine, &access, command, args);
     if outcome.is_ok() {
         outcome = handler(&mut access, args, reply);
     }
-    if command.info.traits.has(Traits::READS_BY_LABEL) {
+    if !command.is_usual && command.info.traits.has(Traits::READS_BY_LABEL) {
         let checked = check_found(session, call, &mut access);
         if checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
             outcome = checked;
@@ -263,8 +265,8 @@ fn run_data(
         blocking::block(engine, session, command, args, &mut access);
     }
     let image = if access.wants_image() { image(engine, &access, command, args) } else { None };
-    let sweeps = command.info.locks == Locks::Sweep;
-    let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
+    let sweeps = !command.is_usual && command.info.locks == Locks::Sweep;
+    let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
     if sweeps && engine.aof.holds_replies() {
@@ -279,9 +281,11 @@ fn run_data(
         context.has_kept_lock = true;
     }
     drop(access);
-    session.rerun.lent = lent;
+    if let Some((_, lent)) = read {
+        session.rerun.lent = lent;
+    }
     lazy_free::free(engine, to_free);
-    if !expired.is_empty() {
+    if let Some(expired) = expired.filter(|expired| !expired.is_empty()) {
         expiry::remove(context, expired);
     }
     let Some(image) = image else { return outcome };
@@ -295,7 +299,7 @@ fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode
         may_block: !is_replayed,
         serving: false,
         no_touch: session.no_touch,
-        leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
+        leaves_large: !call.command.is_usual && reads_much(call.command, call.args),
     }
 }
 

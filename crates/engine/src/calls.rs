@@ -3,7 +3,7 @@
 //! A call counts once, when it ends: a client's request, a queued command of a transaction, a command that a
 //! script calls, and a blocked command that has been served.
 
-use mantissa_sys::clock;
+use mantissa_sys::QuickInstant;
 use std::time::Duration;
 
 use mantissa_commands::spec::Flags;
@@ -26,10 +26,8 @@ impl Context<'_> {
 
     /// Nanoseconds since the present command began. The next one begins now.
     fn lap(&mut self) -> u64 {
-        let now = clock::now();
-        let elapsed = now.duration_since(self.command_began).as_nanos() as u64;
-        self.command_began = now;
-        elapsed
+        let now = QuickInstant::now();
+        now.nanos_since(std::mem::replace(&mut self.command_began, now))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use mantissa_commands::{Collected, Error};
 use mantissa_persist::log::{Lsn, Unit};
 use mantissa_protocol::Args;
-use mantissa_sys::clock::{self, unix_ms, unix_us};
+use mantissa_sys::QuickInstant;
+use mantissa_sys::clock::{unix_ms, unix_us};
 use mantissa_sys::simulation::{self, Fault};
 
 use crate::active_config::ActiveConfig;
@@ -30,7 +30,7 @@ pub struct Context<'e> {
     /// The time that TIME tells in the transaction or script that runs, Unix time in us, once it has.
     pub unit_time_us: Option<i64>,
     /// When the present command began: when the one before it ended, or its batch began.
-    pub command_began: Instant,
+    pub command_began: QuickInstant,
     /// The present command has replied an error.
     pub has_failed: bool,
     /// The configuration as of the last time this worker looked: a copy of its own, since those who share one
@@ -38,8 +38,8 @@ pub struct Context<'e> {
     pub active: Arc<ActiveConfig>,
     /// State of the random numbers.
     pub random_state: u64,
-    /// The command that was called last, by the name that was used.
-    pub last_command: LastCommand,
+    /// The commands that were called here.
+    pub called: CalledCommands,
     /// The present command was called by a script.
     pub in_script: bool,
     /// A log is being loaded: commands are not logged, and nothing expires.
@@ -64,28 +64,56 @@ pub struct Context<'e> {
     pub outbox: Outbox<'e>,
 }
 
-/// A command and the name by which a request called it: pipelines call the same one again and again.
-#[derive(Default)]
-pub struct LastCommand {
+/// Commands by the names that requests called them by, letter case included: the same ones are called again
+/// and again. A name has one place, and of two names with the same place the later one has it.
+pub struct CalledCommands {
+    places: [Called; 1 << Self::PLACE_BITS],
+}
+
+#[derive(Clone, Copy)]
+struct Called {
     name: [u8; Self::NAME_BYTES_MAX],
     len: usize,
     command: Option<&'static Command>,
 }
 
-impl LastCommand {
+impl Called {
     const NAME_BYTES_MAX: usize = 16;
+    const NONE: Called = Called { name: [0; Self::NAME_BYTES_MAX], len: 0, command: None };
+}
+
+impl Default for CalledCommands {
+    fn default() -> Self {
+        CalledCommands { places: [Called::NONE; 1 << Self::PLACE_BITS] }
+    }
+}
+
+impl CalledCommands {
+    const PLACE_BITS: u32 = 6;
+
+    /// The place of a name, by its length and four of its letters.
+    #[inline]
+    fn place(name: &[u8]) -> usize {
+        let letter = |index: usize| u64::from(name.get(index).copied().unwrap_or(0));
+        let [middle, last] = [name.len() / 2, name.len().saturating_sub(1)];
+        let letters = letter(0) | letter(1) << 8 | letter(middle) << 16 | letter(last) << 24;
+        let spread = (letters | (name.len() as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (spread >> (u64::BITS - Self::PLACE_BITS)) as usize
+    }
 
     #[inline]
     fn find(&self, name: &[u8]) -> Option<&'static Command> {
-        self.command.filter(|_| self.name.get(..self.len) == Some(name))
+        let called = &self.places[Self::place(name)];
+        called.command.filter(|_| called.name.get(..called.len) == Some(name))
     }
 
     fn note(&mut self, name: &[u8], command: &'static Command) {
         // The first word does not tell subcommands apart; their full names are longer.
         let tells = command.subcommands.is_empty() && command.name.len() == name.len();
-        if let (true, Some(place)) = (tells, self.name.get_mut(..name.len())) {
+        let called = &mut self.places[Self::place(name)];
+        if let (true, Some(place)) = (tells, called.name.get_mut(..name.len())) {
             place.copy_from_slice(name);
-            (self.len, self.command) = (name.len(), Some(command));
+            (called.len, called.command) = (name.len(), Some(command));
         }
     }
 }
@@ -102,11 +130,11 @@ impl<'e> Context<'e> {
             worker,
             now_ms: unix_ms(),
             unit_time_us: None,
-            command_began: clock::now(),
+            command_began: QuickInstant::now(),
             has_failed: false,
             active: own_copy(engine),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
-            last_command: LastCommand::default(),
+            called: CalledCommands::default(),
             in_script: false,
             is_loading: false,
             out_of_memory: false,
@@ -130,11 +158,11 @@ impl<'e> Context<'e> {
     #[inline]
     pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {
         let name = args.at(0);
-        if let Some(command) = self.last_command.find(name) {
+        if let Some(command) = self.called.find(name) {
             return Ok(command);
         }
         let command = self.engine.registry.resolve(args)?;
-        self.last_command.note(name, command);
+        self.called.note(name, command);
         Ok(command)
     }
 

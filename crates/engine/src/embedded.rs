@@ -35,8 +35,8 @@ use std::time::Duration;
 use mantissa_config::{Config, SetError, ShutdownFlags};
 use mantissa_persist::storage::{DirectoryLock, FileSystem, Storage};
 use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
-use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
+use mantissa_sys::{QuickInstant, clock};
 use parking_lot::{Condvar, Mutex};
 
 use crate::background::{self, Background};
@@ -473,7 +473,7 @@ impl LocalClient<'_> {
                 return (CLOSED.to_vec(), 0);
             }
             self.context.outbox.required_lsn = 0;
-            self.context.command_began = clock::now();
+            self.context.command_began = QuickInstant::now();
             let call = (None, args.as_args());
             match execute::execute(&mut self.context, &mut self.session, call, None, &mut reply) {
                 Progress::Done => break,

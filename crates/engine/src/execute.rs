@@ -11,7 +11,6 @@ use mantissa_store::KeyHash;
 use crate::call::{self, Call};
 use crate::context::Context;
 use crate::invocation::{Command, Handler};
-use crate::locking::has_one_key;
 use crate::session::{ReplyMode, Session, flag};
 use crate::tier::fetch;
 use crate::{admission, calls, eviction, tracking, transaction, warning};
@@ -33,16 +32,42 @@ pub enum Progress {
 
 /// Runs one request of a client. `command` is what it calls, if that is known; `hint` is the hash of its
 /// first key, if that has been computed.
+#[inline]
 pub fn execute(
+    context: &mut Context,
+    session: &mut Session,
+    request: (Option<&'static Command>, Args<'_>),
+    hint: Option<KeyHash>,
+    reply: &mut Reply,
+) -> Progress {
+    match session.reply_mode.is_silent() {
+        false => run(context, session, request, hint, (reply, None)),
+        true => run_silently(context, session, request, hint, reply),
+    }
+}
+
+/// Runs a request of a client that has turned replies off.
+#[cold]
+fn run_silently(
+    context: &mut Context,
+    session: &mut Session,
+    request: (Option<&'static Command>, Args<'_>),
+    hint: Option<KeyHash>,
+    reply: &mut Reply,
+) -> Progress {
+    let mut suppressed = Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX);
+    run(context, session, request, hint, (reply, Some(&mut suppressed)))
+}
+
+/// Runs a request. What it replies goes to `suppressed`, if there is that, and messages to `reply`.
+fn run(
     context: &mut Context,
     session: &mut Session,
     (command, args): (Option<&'static Command>, Args<'_>),
     hint: Option<KeyHash>,
-    reply: &mut Reply,
+    (reply, mut suppressed): (&mut Reply, Option<&mut Reply>),
 ) -> Progress {
     let mut start = reply.len();
-    let silent = session.reply_mode.is_silent();
-    let mut suppressed = silent.then(|| Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX));
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
@@ -62,7 +87,7 @@ pub fn execute(
             return Progress::Done;
         }
         Err((command, error)) => {
-            reject(context, session, command, error, suppressed.as_mut().unwrap_or(reply));
+            reject(context, session, command, error, suppressed.as_deref_mut().unwrap_or(reply));
             finish(context, session, None, args, (reply, start, suppressed));
             return Progress::Done;
         }
@@ -76,18 +101,18 @@ pub fn execute(
             fetch::Ready::Now => fetch::allow_rerun(context, session),
             fetch::Ready::Later => return Progress::Postponed,
             fetch::Ready::Never(error) => {
-                reject(context, session, Some(command), error, suppressed.as_mut().unwrap_or(reply));
+                reject(context, session, Some(command), error, suppressed.as_deref_mut().unwrap_or(reply));
                 finish(context, session, None, args, (reply, start, suppressed));
                 return Progress::Done;
             }
         }
     }
     if queues {
-        transaction::queue(session, command, args, suppressed.as_mut().unwrap_or(reply));
+        transaction::queue(session, command, args, suppressed.as_deref_mut().unwrap_or(reply));
     } else {
         context.outbox.current = Some(session.shared.id);
         let call = Call { command, args, hash: hint };
-        call::run_request(context, session, call, suppressed.as_mut().unwrap_or(reply));
+        call::run_request(context, session, call, suppressed.as_deref_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
         if session.rerun.is_noted && fetch::is_to_rerun(context, session) {
@@ -110,7 +135,7 @@ fn release_kept_lock(context: &mut Context, command: &Command) {
         return;
     }
     let is_data = matches!(command.handler, Some(Handler::Data(_)));
-    if !(is_data && has_one_key(command) && command.info.flags.has(Flags::FAST)) {
+    if !(is_data && command.has_one_key && command.info.flags.has(Flags::FAST)) {
         context.engine.keyspace.release_kept();
     }
 }
@@ -158,7 +183,7 @@ fn finish(
     session: &mut Session,
     command: Option<&'static Command>,
     args: Args<'_>,
-    (reply, start, suppressed): (&mut Reply, usize, Option<Reply>),
+    (reply, start, suppressed): (&mut Reply, usize, Option<&mut Reply>),
 ) {
     finish_reply(session, reply, suppressed);
     if session.shared.has(flag::TRACKING) {
@@ -211,11 +236,11 @@ fn reject(
 /// Applies CLIENT REPLY after a command. `suppressed` is the reply of a client that had none coming. It is
 /// sent if the command has changed that.
 #[inline]
-fn finish_reply(session: &mut Session, reply: &mut Reply, suppressed: Option<Reply>) {
+fn finish_reply(session: &mut Session, reply: &mut Reply, suppressed: Option<&mut Reply>) {
     if let Some(suppressed) = suppressed {
         reply.set_protocol(suppressed.protocol());
         if session.reply_mode == ReplyMode::On {
-            reply.append(&suppressed);
+            reply.append(suppressed);
         }
     }
     match session.reply_mode {

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec, Traits};
+use mantissa_commands::spec::Traits;
 use mantissa_commands::{Locks, Outcome, find_keys};
 use mantissa_protocol::Args;
 use mantissa_store::series::are_there_links;
@@ -20,17 +20,6 @@ use crate::admission;
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
 use crate::scripting::machine::is_running_here;
-
-/// Whether the command's only key is its first argument.
-#[inline]
-pub fn has_one_key(command: &Command) -> bool {
-    let one = |spec: &KeySpec| {
-        matches!((spec.begin, spec.find), (BeginSearch::Index(1), FindKeys::Range { last: 0, .. }))
-    };
-    let info = command.info;
-    let is_alone = info.more_keys.is_none() && !info.traits.has(Traits::LINKS_KEYS);
-    info.locks == Locks::Keys && is_alone && matches!(info.keys, [spec] if one(spec))
-}
 
 /// Most keys of a command that are fetched ahead of their use: more would push each other out of the caches.
 const PREFETCHED_MAX: usize = 1024;

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use mantissa_engine::Session;
 use mantissa_net::Conn;
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::RequestParser;
+use mantissa_sys::QuickInstant;
 
 use crate::http::HttpConnection;
 use crate::websocket::WebSocket;
@@ -110,7 +110,7 @@ pub struct Connection {
     /// The worker that it is to move to, once the driver has let go of it.
     pub moving_to: Option<usize>,
     /// When it last had a long request.
-    pub long_at: Option<Instant>,
+    pub long_at: Option<QuickInstant>,
     /// The driver is to let go of it, for a hand-over.
     pub is_released: bool,
     /// What it is sent before anything else, once it is served after a hand-over.

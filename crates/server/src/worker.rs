@@ -44,8 +44,8 @@ use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::state::replication::Replica;
 use mantissa_engine::{Engine, Session, acl, aof, notice, sessions, stats, tracking, verbose, warning};
-use mantissa_sys::ThreadClock;
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::{QuickInstant, ThreadClock};
 
 use crate::conn_id::{conn_id, conn_of, peer_of};
 use crate::connection::{Connection, Partial, Wire};
@@ -96,7 +96,7 @@ pub struct Worker<'e> {
     network: &'e Network,
     clock: Option<ThreadClock>,
     /// When it last told that it serves clients with short requests.
-    quick_at: Instant,
+    quick_at: QuickInstant,
     connections: Vec<Option<Box<Connection>>>,
     batch: Batch,
     /// For what messages of WebSocket clients carry.
@@ -177,7 +177,7 @@ impl<'e> Worker<'e> {
             context,
             network,
             clock: ThreadClock::current().ok(),
-            quick_at: Instant::now(),
+            quick_at: QuickInstant::now(),
             connections: Vec::new(),
             batch: Batch::default(),
             requests: Vec::new(),
@@ -729,7 +729,7 @@ impl<'e> Worker<'e> {
         let mut requests = std::mem::take(&mut self.batch.requests);
         let mut end = BatchEnd::Whole;
         let kept = self.context.engine.keyspace.release_kept_at_end();
-        let began = Instant::now();
+        let began = QuickInstant::now();
         self.context.command_began = began;
         let used_before = self.used_before_long(connection, began);
         for (at, request) in requests.iter().enumerate() {

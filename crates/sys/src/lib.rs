@@ -2,7 +2,7 @@
 //! I/O, checks of UTF-8.
 //!
 //! The lowest crate: it knows nothing of data, sockets or commands. Everything here is safe to call from safe
-//! code; each unsafe block gives its reason. Only [`clock`] and [`ThreadClock`] are called often.
+//! code; each unsafe block gives its reason. Only [`clock`], [`QuickInstant`] and [`ThreadClock`] are called often.
 
 pub mod authorities;
 pub mod clock;
@@ -13,6 +13,7 @@ pub mod locale;
 pub mod pages;
 pub mod process;
 pub mod process_title;
+mod quick_instant;
 pub mod scheduling;
 pub mod signals;
 pub mod simulation;
@@ -20,4 +21,5 @@ pub mod supervision;
 mod thread_clock;
 pub mod utf8;
 
+pub use quick_instant::QuickInstant;
 pub use thread_clock::ThreadClock;

@@ -39,7 +39,7 @@ use crate::{calls, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
-use mantissa_sys::clock;
+use mantissa_sys::{QuickInstant, clock};
 
 /// Why a run ends early. The script cannot catch that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Run<'s, 'k, 'e> {
     logs: bool,
     began: Instant,
     last_tick: Instant,
+    /// The same moment by the clock of calls.
+    ticked: QuickInstant,
     /// A command with effects beyond replies has been called.
     has_effects: bool,
     /// Calls so far, refused ones too.
@@ -115,6 +117,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             logs: true,
             began: now,
             last_tick: now,
+            ticked: QuickInstant::now(),
             has_effects: false,
             called_count: 0,
             touched_undeclared: false,
@@ -145,7 +148,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             self.context.engine.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
         }
         self.has_effects |= has_effects(command);
-        self.context.command_began = clock::now();
+        self.context.command_began = QuickInstant::now();
         let record = Record { is_logged: self.logs, is_counted: is_new };
         self.run_guarded(Call::new(command, args), record, reply)
     }
@@ -228,7 +231,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
 impl Host for Run<'_, '_, '_> {
     fn call(&mut self, args: Args<'_>, reply: &mut Reply) -> Result<(), CallError> {
         let counted = |text: &[u8]| Err(CallError { text: text.to_vec(), counted: true });
-        let is_due = self.context.command_began.saturating_duration_since(self.last_tick) > TICK_PAUSE_MAX;
+        let is_due = self.context.command_began.duration_since(self.ticked) > TICK_PAUSE_MAX;
         if self.abort.is_some() || (is_due && !self.tick()) {
             return counted(b"ERR the script is ended");
         }
@@ -276,7 +279,7 @@ impl Host for Run<'_, '_, '_> {
             }
             nested_loop::serve_others();
         }
-        self.last_tick = clock::now();
+        (self.last_tick, self.ticked) = (clock::now(), QuickInstant::now());
         if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
             self.abort = Some(Abort::Killed);
             return false;

@@ -16,7 +16,7 @@ use mantissa_commands::spec::{Flags, InStream, Traits};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
 use mantissa_store::{LockedShards, PREFETCHED_KEYS_MIN, Shard, ShardSet};
-use mantissa_sys::clock;
+use mantissa_sys::QuickInstant;
 
 use crate::batch::{Batch, Request};
 use crate::call::{self, Call};
@@ -24,7 +24,7 @@ use crate::commit::commit;
 use crate::context::{Context, Outbox};
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
-use crate::locking::{has_one_key, lock_linked, lock_patiently, shards_held_for};
+use crate::locking::{lock_linked, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
 use crate::tier::fetch;
@@ -109,7 +109,7 @@ impl<'e> Applier<'e> {
     /// says why the stream cannot go on; what came before it has been applied, up to the end of the log.
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, String> {
         self.context.refresh();
-        self.context.command_began = clock::now();
+        self.context.command_began = QuickInstant::now();
         let keys = self.context.engine.keyspace.estimate_keys();
         self.prefetches = keys.map_or(self.prefetches, |count| count >= PREFETCHED_KEYS_MIN);
         self.is_disk_refusing =
@@ -342,7 +342,7 @@ impl<'e> Applier<'e> {
         let Call { command, args, hash } = call;
         self.check_disk()?;
         let engine = self.context.engine;
-        let only_key = if has_one_key(command) { args.get(1) } else { None };
+        let only_key = if command.has_one_key { args.get(1) } else { None };
         let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
         let mut locked = match hint {
             Some((_, hash)) => self.lock_one(engine.keyspace.shard_of(hash))?,

@@ -15,7 +15,7 @@ use mantissa_engine::host::Target;
 use mantissa_engine::notice;
 use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
-use mantissa_sys::ThreadClock;
+use mantissa_sys::{QuickInstant, ThreadClock};
 
 use super::{LONG, Worker};
 use crate::conn_id::conn_id;
@@ -47,14 +47,14 @@ impl Worker<'_> {
         }
         let len = self.connections.len();
         let mut busy = Vec::new();
-        let now = Instant::now();
+        let (now, quick_now) = (Instant::now(), QuickInstant::now());
         let is_aside = self.context.worker >= self.network.active_workers.load(Ordering::Relaxed);
         let keeps_long = is_aside && self.network.serves_quick(now);
         for index in (0..len.min(LOOKED_AT_MAX)).map(|step| (self.looked_at + step) % len) {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             let count = connection.session.shared.command_count.load(Ordering::Relaxed);
             let load = count - std::mem::replace(&mut connection.counted_commands, count);
-            let stays = keeps_long && is_suspect(connection, now);
+            let stays = keeps_long && is_suspect(connection, quick_now);
             if load > 0 && !stays && may_move(connection) {
                 busy.push((load, connection.conn));
             }
@@ -77,7 +77,7 @@ impl Worker<'_> {
     /// The processor time that this thread has used, if a client has just had a long request and may have
     /// another. Reading it is a system call.
     #[inline]
-    pub(super) fn used_before_long(&self, connection: &Connection, now: Instant) -> Option<Duration> {
+    pub(super) fn used_before_long(&self, connection: &Connection, now: QuickInstant) -> Option<Duration> {
         is_suspect(connection, now).then(|| self.used())
     }
 
@@ -85,21 +85,21 @@ impl Worker<'_> {
         self.clock.as_ref().map_or(Duration::ZERO, ThreadClock::used)
     }
 
-    /// Notes how long requests of a client took that have begun at a time; `used_before` is what
+    /// Notes how long requests of a client took that began at a time; `used_before` is what
     /// [`Self::used_before_long`] was then.
     #[inline]
     pub(super) fn note_time(
         &mut self,
         driver: &mut Driver,
         connection: &mut Connection,
-        began: Instant,
+        began: QuickInstant,
         used_before: Option<Duration>,
     ) {
-        if self.context.command_began.saturating_duration_since(began) >= LONG {
+        if self.context.command_began.duration_since(began) >= LONG {
             self.note_long(driver, connection, used_before);
-        } else if used_before.is_none() && began.saturating_duration_since(self.quick_at) >= QUICK_EVERY {
+        } else if used_before.is_none() && began.duration_since(self.quick_at) >= QUICK_EVERY {
             self.quick_at = began;
-            self.network.note_quick(self.context.worker, began);
+            self.network.note_quick(self.context.worker, Instant::now());
         }
     }
 
@@ -113,7 +113,7 @@ impl Worker<'_> {
         if !self.context.active.config.worker_packing || !is_busy {
             return;
         }
-        connection.long_at = Some(now);
+        connection.long_at = Some(QuickInstant::now());
         if used_before.is_none() {
             return;
         }
@@ -198,8 +198,8 @@ impl Worker<'_> {
 
 /// Whether a client has had a long request within [`ASIDE_MS`].
 #[inline]
-fn is_suspect(connection: &Connection, now: Instant) -> bool {
-    let is_recent = |at| now.saturating_duration_since(at) <= Duration::from_millis(ASIDE_MS);
+fn is_suspect(connection: &Connection, now: QuickInstant) -> bool {
+    let is_recent = |at| now.duration_since(at) <= Duration::from_millis(ASIDE_MS);
     connection.long_at.is_some_and(is_recent)
 }
 
