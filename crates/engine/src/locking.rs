@@ -151,7 +151,10 @@ pub fn lock_wanted<'e>(
     wanted: &Wanted,
     may_write: bool,
 ) -> Outcome<LockedShards<'e>> {
-    let locked = lock(engine, wanted.shards, may_write)?;
+    let locked = match wanted.shards.only() {
+        Some(index) => lock_one(engine, index, may_write)?,
+        None => lock(engine, wanted.shards, may_write)?,
+    };
     locked.prefetch(database, &wanted.hashes);
     Ok(locked)
 }

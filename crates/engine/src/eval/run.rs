@@ -321,11 +321,7 @@ fn has_effects(command: &Command) -> bool {
 }
 
 /// The command that a script calls.
-fn resolve(context: &Context, args: Args<'_>) -> Outcome<&'static Command> {
+fn resolve(context: &mut Context, args: Args<'_>) -> Outcome<&'static Command> {
     const UNKNOWN: Error = Error::fixed("ERR Unknown Redis command called from script");
-    let Some(command) = context.engine.registry.lookup(args.at(0)) else { return Err(UNKNOWN) };
-    if command.subcommands.is_empty() || args.len() < 2 {
-        return Ok(command);
-    }
-    context.engine.registry.resolve(args).map_err(|_| UNKNOWN)
+    context.resolve(args).map_err(|_| UNKNOWN)
 }

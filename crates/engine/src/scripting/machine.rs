@@ -48,7 +48,7 @@ pub struct WorkerMachine {
     pub machine: Box<dyn Machine>,
     /// The functions of libraries, by the library's number.
     pub libraries: HashMap<u64, CompiledLibrary>,
-    compiled: HashMap<Digest, Rc<Compiled>>,
+    compiled: HashMap<Digest, Rc<Compiled>, foldhash::fast::RandomState>,
     /// Functions by the names that they were called by, as of a generation of the libraries.
     functions: HashMap<Box<[u8]>, Rc<CompiledFunction>>,
     generation: u64,
@@ -64,7 +64,7 @@ impl WorkerMachine {
         Ok(WorkerMachine {
             machine: language.machine().map_err(|text| Error::new(format!("ERR {text}")))?,
             libraries: HashMap::new(),
-            compiled: HashMap::new(),
+            compiled: HashMap::default(),
             functions: HashMap::new(),
             generation: 0,
             epoch: scripting.cache.epoch(),
