@@ -274,7 +274,10 @@ impl Reply {
         let first = self.buffer.len();
         let result = write(&mut self.buffer);
         let text = format_u64(&mut digits, (self.buffer.len() - first) as u64);
-        self.buffer.splice(start + 1..first - 2, text.iter().copied());
+        match &mut self.buffer[start + 1..first - 2] {
+            expected if expected.len() == text.len() => expected.copy_from_slice(text),
+            _ => drop(self.buffer.splice(start + 1..first - 2, text.iter().copied())),
+        }
         self.buffer.extend_from_slice(b"\r\n");
         if self.buffer.len() > self.bytes_max {
             self.overflow();

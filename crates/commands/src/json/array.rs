@@ -146,9 +146,9 @@ pub(super) fn arrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     };
     path.check()?;
     if path.is_legacy {
-        let value = path.first(document.root())?.ok_or_else(|| no_path(&path.original))?;
+        let value = path.first(document.root())?.ok_or_else(|| no_path(path.original()))?;
         if !value.is_array() {
-            return Err(no_such(&path.original, NOT_AN_ARRAY));
+            return Err(no_such(path.original(), NOT_AN_ARRAY));
         }
         reply.integer(value.len() as i64);
         return Ok(());
@@ -181,7 +181,7 @@ pub(super) fn arrindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
         return Err(Error::arity("json.arrindex"));
     }
     let wanted = parse_whole(args.at(3))?;
-    let document = read(access, args.at(1))?.ok_or_else(|| no_path(&path.original))?;
+    let document = read(access, args.at(1))?.ok_or_else(|| no_path(path.original()))?;
     let index_in = |array: View<'_>| {
         let range = searched(start, end, array.len());
         let mut elements = range.clone().zip(array.elements_from(range.start));

@@ -187,6 +187,6 @@ impl Change<'_> {
 
     /// The error of a legacy path none of whose matches fits.
     pub fn nothing_fits(&self, path: &Path) -> Error {
-        no_such(if self.names_original { &path.original } else { &path.fixed }, self.unfit)
+        no_such(if self.names_original { path.original() } else { path.fixed() }, self.unfit)
     }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Json;
 use mantissa_store::json::{Layout, ListWriter, Number, Shape, View, write_string};
 
 use smallvec::SmallVec;
@@ -74,6 +75,13 @@ fn parse_options<'a>(args: Args<'a>, reply: &Reply) -> Outcome<Options<'a>> {
 /// JSON.GET key [INDENT text] [NEWLINE text] [SPACE text] [FORMAT format] [path ...]
 pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.get")?;
+    if args.len() == 2 {
+        match read(access, args.at(1))?.map(Json::root) {
+            Some(root) => reply.bulk_with(text_bytes(root), |text| root.write(text)),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
     let options = parse_options(args, reply)?;
     let Some(document) = read(access, args.at(1))? else {
         reply.null();
@@ -93,12 +101,12 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         return Ok(());
     }
     let is_whole = options.paths.iter().all(|path| path.is_root());
-    let expected = if is_whole { text_bytes(root) } else { 0 };
+    let expected = if is_whole { text_bytes(root) } else { MATCHES_BYTES };
     let (layout, text_max) = (&options.layout, reply.bytes_max());
     reply.bulk_with(expected, |text| {
         match options.paths.as_slice() {
             [path] if path.is_legacy => {
-                let value = path.first(root)?.ok_or_else(|| no_path(&path.fixed))?;
+                let value = path.first(root)?.ok_or_else(|| no_path(path.fixed()))?;
                 value.write_with(layout, 0, text);
             }
             [path] => drop(write_matches(path, root, (layout, 0), text_max, text)?),
@@ -107,6 +115,9 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         Ok(())
     })
 }
+
+/// About as many bytes as the matches of a path have: a length of two digits.
+const MATCHES_BYTES: usize = 32;
 
 /// About as many bytes as the text of a value has.
 fn text_bytes(value: View<'_>) -> usize {
@@ -149,15 +160,15 @@ fn write_paths(
     let is_legacy = paths.iter().all(|path| path.is_legacy);
     let mut firsts = Vec::new();
     for path in paths.iter().filter(|_| is_legacy) {
-        firsts.push(path.first(root)?.ok_or_else(|| no_path(&path.original))?);
+        firsts.push(path.first(root)?.ok_or_else(|| no_path(path.original()))?);
     }
     // A path that comes again is left out.
     let mut seen = std::collections::HashSet::new();
-    let paths = paths.iter().enumerate().filter(|(_, path)| seen.insert(path.original.as_str()));
+    let paths = paths.iter().enumerate().filter(|(_, path)| seen.insert(path.original()));
     let mut list = ListWriter::begin(b"{}", layout, 0, text);
     for (index, path) in paths {
         list.item(text);
-        write_string(path.original.as_bytes(), text);
+        write_string(path.original().as_bytes(), text);
         text.push(b':');
         text.extend_from_slice(layout.space);
         match firsts.get(index) {

@@ -13,10 +13,13 @@
 //! A path that begins with `$` (alone, or before `.` or `[`) is a JSONPath, which may match many values; any
 //! other is a *legacy* path, of which the first match counts. Spaces may stand between the parts. Errors have
 //! the texts of RedisJSON.
+//!
+//! A path of names and indexes is parsed with one allocation, that of its text, unless it is long.
 
 use regex::bytes::Regex;
 
 use mantissa_store::json::Number;
+use smallvec::SmallVec;
 
 use crate::error::Error;
 
@@ -25,17 +28,24 @@ const FILTER_DEPTH_MAX: usize = 64;
 /// Steps of a path at most, those in its filters included.
 const STEPS_MAX: usize = 1000;
 
+/// The steps of a path, in their order.
+pub type Steps = SmallVec<[Step; 4]>;
+/// The name of a member. As many bytes in place take no more room than a pointer and a length.
+pub type Name = SmallVec<[u8; 23]>;
+
 /// A path.
 #[derive(Debug)]
 pub struct Path {
     /// The steps from the root.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
     /// Whether it is one of the older dialect.
     pub is_legacy: bool,
-    /// As the client wrote it.
-    pub original: String,
-    /// As a JSONPath.
-    pub fixed: String,
+    /// Its text in both dialects, which have most of it in common.
+    text: Box<str>,
+    /// Where the text that the client wrote begins. It ends with `text`.
+    original_start: usize,
+    /// Where the text as a JSONPath ends. It begins with `text`.
+    fixed_end: usize,
     /// The number of its steps and comparisons, those in filters included.
     pub step_count: usize,
     /// Whether there is a regular expression in it.
@@ -48,9 +58,9 @@ pub struct Path {
 #[derive(Debug)]
 pub enum Step {
     /// The member of this name.
-    Name(Box<[u8]>),
+    Name(Name),
     /// The members of these names, in their order.
-    Names(Vec<Box<[u8]>>),
+    Names(Vec<Name>),
     /// The element at an index; negative ones count from the end.
     Index(i64),
     /// Elements, in the order of the indexes.
@@ -69,8 +79,10 @@ pub enum Step {
     /// The value itself and everything below it.
     Descend,
     /// The elements or members that the filter is true for.
-    Filter(Filter),
+    Filter(Box<Filter>),
 }
+
+const _: () = assert!(size_of::<Step>() <= 40);
 
 /// A condition.
 #[derive(Debug)]
@@ -108,13 +120,13 @@ pub enum Operator {
 #[derive(Debug)]
 pub enum Term {
     /// What a path from the value in question leads to.
-    Current(Vec<Step>),
+    Current(Steps),
     /// What a path from the root leads to.
-    Root(Vec<Step>),
+    Root(Steps),
     /// A number.
     Number(Number),
     /// A string, and the regular expression that it is, if it is used as one.
-    String(Box<[u8]>, Option<Box<Regex>>),
+    String(Name, Option<Box<Regex>>),
     /// A truth value.
     Boolean(bool),
     /// null
@@ -125,10 +137,11 @@ impl Default for Path {
     /// The root, as a legacy path.
     fn default() -> Self {
         Path {
-            steps: Vec::new(),
+            steps: Steps::new(),
             is_legacy: true,
-            original: ".".to_owned(),
-            fixed: "$".to_owned(),
+            text: "$.".into(),
+            original_start: 1,
+            fixed_end: 1,
             step_count: 0,
             has_expression: false,
             failure: None,
@@ -144,12 +157,15 @@ impl Path {
             return Err(Error::fixed("Couldn't parse as UTF-8 string"));
         };
         let is_legacy = !(text == "$" || text.starts_with("$.") || text.starts_with("$["));
-        let fixed = match text {
-            _ if !is_legacy => text.to_owned(),
-            "." => "$".to_owned(),
-            _ if text.starts_with('.') => format!("${text}"),
-            _ => format!("$.{text}"),
+        let before = match text {
+            _ if !is_legacy => "",
+            _ if text.starts_with('.') => "$",
+            _ => "$.",
         };
+        let (is_root, original_start) = (text == ".", before.len());
+        let text: Box<str> = if is_legacy { [before, text].concat().into() } else { text.into() };
+        let fixed_end = if is_root { 1 } else { text.len() };
+        let fixed = &text[..fixed_end];
         let mut parser = Parser {
             text: fixed.as_bytes(),
             at: 1,
@@ -158,13 +174,26 @@ impl Path {
             comparisons: 0,
             has_expression: false,
         };
-        let (steps, failure) = match parser.whole_path() {
-            Ok(steps) => (steps, None),
-            Err(failure) => (Vec::new(), Some(failure.into_error(&fixed))),
-        };
+        let mut steps = Steps::new();
+        let failure = parser.whole_path(&mut steps).err().map(|failure| failure.into_error(fixed));
+        if failure.is_some() {
+            steps.clear();
+        }
         let step_count = STEPS_MAX - parser.steps_left + parser.comparisons;
         let has_expression = parser.has_expression;
-        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed, step_count, has_expression, failure })
+        Ok(Path { steps, is_legacy, text, original_start, fixed_end, step_count, has_expression, failure })
+    }
+
+    /// As the client wrote it.
+    #[inline]
+    pub fn original(&self) -> &str {
+        &self.text[self.original_start..]
+    }
+
+    /// As a JSONPath.
+    #[inline]
+    pub fn fixed(&self) -> &str {
+        &self.text[..self.fixed_end]
     }
 
     /// The error of a text that is no path.
@@ -238,11 +267,20 @@ struct Parser<'a> {
     has_expression: bool,
 }
 
-/// Bytes of names without quotes.
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'_' | b'-' | b'$' | b'/' | b':' | b'#' | b'+' | b'%' | b'~' | b'`' | b'^')
-}
+/// Whether a byte belongs to names without quotes.
+static NAME_BYTES: [bool; 256] = {
+    let mut belongs = [false; 256];
+    let mut byte = 0;
+    while byte < belongs.len() {
+        belongs[byte] = (byte as u8).is_ascii_alphanumeric()
+            || matches!(
+                byte as u8,
+                b'_' | b'-' | b'$' | b'/' | b':' | b'#' | b'+' | b'%' | b'~' | b'`' | b'^'
+            );
+        byte += 1;
+    }
+    belongs
+};
 
 impl Parser<'_> {
     fn skip_spaces(&mut self) {
@@ -269,54 +307,61 @@ impl Parser<'_> {
         Err(Failure::Expected(self.at, what))
     }
 
-    fn whole_path(&mut self) -> Parsed<Vec<Step>> {
-        let steps = self.children()?;
-        if self.peek().is_some() { self.expected(PATH_END) } else { Ok(steps) }
+    fn whole_path(&mut self, steps: &mut Steps) -> Parsed<()> {
+        self.children(steps)?;
+        if self.peek().is_some() { self.expected(PATH_END) } else { Ok(()) }
     }
 
-    fn children(&mut self) -> Parsed<Vec<Step>> {
-        let mut steps = Vec::new();
+    /// Appends the steps that stand here.
+    fn children(&mut self, steps: &mut Steps) -> Parsed<()> {
         loop {
-            if self.take(b"..") {
-                steps.push(Step::Descend);
-                steps.push(self.child_behind_dots()?);
-            } else if self.take(b".") {
-                steps.push(self.child_behind_dots()?);
-            } else if self.peek() == Some(b'[') {
-                let start = self.at;
-                self.at += 1;
-                steps.push(self.list(start)?);
-            } else {
-                return Ok(steps);
+            match self.peek() {
+                Some(b'.') => {
+                    self.at += 1;
+                    if self.text.get(self.at) == Some(&b'.') {
+                        self.at += 1;
+                        steps.push(Step::Descend);
+                    }
+                    self.child_behind_dots(steps)?;
+                }
+                Some(b'[') => {
+                    let start = self.at;
+                    self.at += 1;
+                    steps.push(self.list(start)?);
+                }
+                _ => return Ok(()),
             }
             self.steps_left = self.steps_left.checked_sub(1).ok_or(Failure::TooLarge)?;
         }
     }
 
-    fn child_behind_dots(&mut self) -> Parsed<Step> {
+    #[inline]
+    fn child_behind_dots(&mut self, steps: &mut Steps) -> Parsed<()> {
         match self.peek() {
             Some(b'[') => {
                 let start = self.at;
                 self.at += 1;
-                self.list(start)
+                steps.push(self.list(start)?);
             }
             Some(b'*') => {
                 self.at += 1;
-                Ok(Step::All)
+                steps.push(Step::All);
             }
             _ => match self.name() {
-                Some(name) => Ok(Step::Name(name)),
-                None => self.expected(NAME),
+                Some(name) => steps.push(Step::Name(name)),
+                None => return self.expected(NAME),
             },
         }
+        Ok(())
     }
 
-    fn name(&mut self) -> Option<Box<[u8]>> {
+    #[inline]
+    fn name(&mut self) -> Option<Name> {
         self.skip_spaces();
         let rest = &self.text[self.at..];
-        let len = rest.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(rest.len());
+        let len = rest.iter().position(|&byte| !NAME_BYTES[usize::from(byte)]).unwrap_or(rest.len());
         self.at += len;
-        (len > 0).then(|| rest[..len].into())
+        (len > 0).then(|| Name::from_slice(&rest[..len]))
     }
 
     /// What stands in brackets, the first of which is at `start`.
@@ -337,17 +382,22 @@ impl Parser<'_> {
                 if !self.take(b"]") {
                     return self.expected(JUNCTION);
                 }
-                return Ok(Step::Filter(filter));
+                return Ok(Step::Filter(Box::new(filter)));
             }
             Some(b'"' | b'\'') => {
-                let mut names = vec![self.string().ok_or(Failure::Expected(first_at, LIST))?];
+                let name = self.string().ok_or(Failure::Expected(first_at, LIST))?;
+                let mut names = Vec::new();
                 while self.take(b",") {
                     names.push(self.string().ok_or(Failure::Expected(first_at, LIST_BUT_STRINGS))?);
                 }
                 if !self.take(b"]") {
                     return Err(Failure::Expected(first_at, LIST_BUT_STRINGS));
                 }
-                return Ok(if names.len() == 1 { Step::Name(names.remove(0)) } else { Step::Names(names) });
+                if names.is_empty() {
+                    return Ok(Step::Name(name));
+                }
+                names.insert(0, name);
+                return Ok(Step::Names(names));
             }
             Some(b':') => self.slice(0)?,
             Some(b'-' | b'0'..=b'9') => {
@@ -355,7 +405,7 @@ impl Parser<'_> {
                 if self.peek() == Some(b':') {
                     self.slice(number)?
                 } else {
-                    let mut numbers = vec![number];
+                    let mut numbers = Vec::new();
                     while self.take(b",") {
                         match self.integer() {
                             Some(number) => numbers.push(number),
@@ -365,7 +415,12 @@ impl Parser<'_> {
                     if self.peek() != Some(b']') {
                         return Err(Failure::Expected(first_at, SLICE));
                     }
-                    if numbers.len() == 1 { Step::Index(number) } else { Step::Indexes(numbers) }
+                    if numbers.is_empty() {
+                        Step::Index(number)
+                    } else {
+                        numbers.insert(0, number);
+                        Step::Indexes(numbers)
+                    }
                 }
             }
             _ => return Err(Failure::Expected(first_at, LIST)),
@@ -413,9 +468,9 @@ impl Parser<'_> {
 
     /// A string in quotes of either kind; nothing is read if there is none. A backslash stands before a quote
     /// or a backslash.
-    fn string(&mut self) -> Option<Box<[u8]>> {
+    fn string(&mut self) -> Option<Name> {
         let quote = self.peek().filter(|byte| matches!(byte, b'"' | b'\''))?;
-        let mut text = Vec::new();
+        let mut text = Name::new();
         let mut at = self.at + 1;
         loop {
             match *self.text.get(at)? {
@@ -424,7 +479,7 @@ impl Parser<'_> {
                     at += 1;
                     match *self.text.get(at)? {
                         byte @ (b'"' | b'\'' | b'\\') => text.push(byte),
-                        byte => text.extend_from_slice(&[b'\\', byte]),
+                        byte => text.extend([b'\\', byte]),
                     }
                 }
                 byte => text.push(byte),
@@ -432,7 +487,7 @@ impl Parser<'_> {
             at += 1;
         }
         self.at = at + 1;
-        Some(text.into())
+        Some(text)
     }
 
     fn filter(&mut self) -> Parsed<Filter> {
@@ -509,13 +564,11 @@ impl Parser<'_> {
         }))
     }
 
-    fn inner_path(&mut self) -> Parsed<Vec<Step>> {
+    fn inner_path(&mut self) -> Parsed<Steps> {
         self.at += 1;
-        let name = self.name();
-        let mut steps = self.children()?;
-        if let Some(name) = name {
-            steps.insert(0, Step::Name(name));
-        }
+        let mut steps = Steps::new();
+        steps.extend(self.name().map(Step::Name));
+        self.children(&mut steps)?;
         Ok(steps)
     }
 

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &[u8]) -> Outcome<Rc<Path>> {
     }
     CACHE.with_borrow_mut(|cache| {
         let kept = &mut cache[place(text)];
-        if let Some(path) = kept.as_ref().filter(|path| path.original.as_bytes() == text) {
+        if let Some(path) = kept.as_ref().filter(|path| path.original().as_bytes() == text) {
             return Ok(Rc::clone(path));
         }
         let path = Rc::new(Path::parse(text)?);
@@ -73,11 +73,11 @@ mod tests {
         for number in 0..10 * PLACES {
             let text = format!("$.member{number}[?(@.x=~'a')]");
             let path = parse(text.as_bytes()).expect("it is UTF-8");
-            assert_eq!(path.original, text);
+            assert_eq!(path.original(), text);
             assert!(path.has_expression);
             let text = format!("$.member{number}");
             let path = parse(text.as_bytes()).expect("it is UTF-8");
-            assert_eq!(path.original, text);
+            assert_eq!(path.original(), text);
         }
         assert!(parse(&[0xff]).is_err());
     }

@@ -12,7 +12,7 @@ use super::{
 /// The first match of a legacy path.
 pub(super) fn first_match<'a>(document: &'a Json, path: &Path) -> Outcome<View<'a>> {
     path.check()?;
-    path.first(document.root())?.ok_or_else(|| no_path(&path.fixed))
+    path.first(document.root())?.ok_or_else(|| no_path(path.fixed()))
 }
 
 /// Replies an array of what `write` writes for each match.
@@ -89,7 +89,7 @@ pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     at_least(2, args, "json.objlen")?;
     let path = optional_path(args, 2);
     let Some(document) = read(access, args.at(1))? else {
-        let error = no_such(&path.original, "not an object");
+        let error = no_such(path.original(), "not an object");
         return missing_key(&path, reply, error);
     };
     nothing_unless_legacy(&path)?;
@@ -126,7 +126,7 @@ pub(super) fn objkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         match path.first(document.root())? {
             None => reply.null(),
             Some(value) if value.is_object() => write_keys(value, reply),
-            Some(_) => return Err(no_such(&path.fixed, "not an object")),
+            Some(_) => return Err(no_such(path.fixed(), "not an object")),
         }
         return Ok(());
     }

@@ -364,7 +364,7 @@ mod tests {
             let path = Path::parse(path.as_bytes()).expect("it is UTF-8");
             assert!(path.is_valid());
             let left = path.walk(document.view(), STEPS, &mut |_, _| ControlFlow::Continue(()));
-            assert_eq!(left, 0, "{}", path.original);
+            assert_eq!(left, 0, "{}", path.original());
         }
         let path = Path::parse(b"$..a..a..a..a..a..a..x").expect("it is UTF-8");
         let outcome = path.places(nested.view());

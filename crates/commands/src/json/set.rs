@@ -5,7 +5,7 @@ use mantissa_store::json::{DEPTH_MAX, FloatType, Fragment, TEXT_DEPTH_MAX, View}
 use mantissa_store::{Collection, Json, Kind, Value};
 
 use super::change::check_depth;
-use super::path::{Path, Step};
+use super::path::{Name, Path, Step};
 use super::select::{Place, index_of};
 use super::{Access, Error, NOT_AT_ROOT, Outcome, at_least, change, changed, parse, path_at, read};
 use crate::parse::is;
@@ -15,7 +15,7 @@ enum Update {
     /// Values at these places are replaced.
     Replace(Vec<Place>),
     /// The object at a place gets a member.
-    Add(Place, Box<[u8]>),
+    Add(Place, Name),
     /// Nothing: the path leads nowhere, and nowhere near.
     Nothing,
 }
