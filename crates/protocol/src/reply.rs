@@ -414,6 +414,19 @@ impl Reply {
         }
     }
 
+    /// Appends what `edit` makes of a copy of some bytes: as many as it returns, from the first on. They lie
+    /// where they stay.
+    #[inline]
+    pub fn raw_edited<const N: usize>(&mut self, bytes: &[u8; N], edit: impl FnOnce(&mut [u8; N]) -> usize) {
+        if !self.try_reserve(N) {
+            return;
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(bytes);
+        let len = self.buffer.last_chunk_mut().map_or(0, edit);
+        self.buffer.truncate(start + len.min(N));
+    }
+
     /// Reserves the header of an aggregate whose count is known only once its elements are written.
     /// They follow, and then one of the `finish` methods. Aggregates within it are finished before it.
     ///

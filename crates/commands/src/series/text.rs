@@ -51,10 +51,10 @@ fn write_fraction(reply: &mut Reply, value: f64) -> Option<()> {
 
 /// Writes samples one after the other. Times of ten seconds have the same first digits, which are kept.
 pub(super) struct Rows {
-    /// All digits of the latest time but the last ones, which `text` begins with.
+    /// All digits of the latest time but the last ones, which rows begin with.
     head: u64,
     head_end: usize,
-    /// A sample.
+    /// What a row begins with.
     text: [u8; ROW_BYTES],
 }
 
@@ -62,12 +62,21 @@ pub(super) struct Rows {
 const TAIL: u64 = 10_000;
 const ROW_START: &[u8; 5] = b"*2\r\n:";
 /// Of a time of 19 digits, and what printing a value may write to.
-const ROW_BYTES: usize = 72;
-const _: () = assert!(ROW_START.len() + 19 + 3 + mantissa_number::FLOAT_TEXT_MAX + 5 <= ROW_BYTES);
+const ROW_BYTES: usize = 80;
+const _: () = assert!(ROW_START.len() + 19 + 3 + mantissa_number::FLOAT_TEXT_MAX + 8 <= ROW_BYTES);
 /// Values whose text is the usual one.
 const PLAIN: std::ops::Range<f64> = 1.0..1e15;
-/// Values whose text has the exponent -1.
-const TENTHS: std::ops::Range<f64> = 0.1..1.0;
+/// Values whose text has an exponent from -1 to -4.
+const FRACTIONS: std::ops::Range<f64> = 1e-4..1.0;
+/// The numbers below 100 as two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let (mut pairs, mut number) = ([[0; 2]; 100], 0);
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
 
 impl Rows {
     pub(super) fn new() -> Self {
@@ -79,32 +88,24 @@ impl Rows {
     /// Writes a time and its value.
     #[inline]
     pub(super) fn write(&mut self, reply: &mut Reply, sample: Sample) {
-        let (head, tail) = (sample.time / TAIL, sample.time % TAIL);
-        let is_plain = PLAIN.contains(&sample.value.abs());
-        let is_usual = (is_plain || TENTHS.contains(&sample.value)) && head > 0;
-        if reply.is_resp3() || !is_usual || i64::try_from(sample.time).is_err() {
+        let Sample { time, value } = sample;
+        let (head, tail) = (time / TAIL, (time % TAIL) as usize);
+        let is_plain = PLAIN.contains(&value.abs()) || value.to_bits() == 0;
+        let is_usual = (is_plain || FRACTIONS.contains(&value)) && head > 0;
+        if reply.is_resp3() || !is_usual || i64::try_from(time).is_err() {
             return super::write_sample(reply, sample);
         }
         if head != self.head {
             self.set_head(head);
         }
-        let digit = |power: u64| b'0' + (tail / power % 10) as u8;
-        let end = [digit(1000), digit(100), digit(10), digit(1), b'\r', b'\n', b'+'];
-        let at = self.head_end + end.len();
-        self.text[self.head_end..at].copy_from_slice(&end);
-        let start = if is_plain { at } else { at - 1 };
-        let Some(value) = self.text[start..].first_chunk_mut() else { return };
-        let mut end = start + mantissa_number::print_f64(value, sample.value);
-        if !is_plain {
-            // Of 0.123, which was written from the plus on, +1.23E-1 is made, and of 0.1 +1E-1.
-            self.text[start] = b'+';
-            self.text.swap(at, at + 1);
-            end -= usize::from(end == at + 2);
-            self.text[end..end + 3].copy_from_slice(b"E-1");
-            end += 3;
-        }
-        self.text[end..end + 2].copy_from_slice(b"\r\n");
-        reply.raw_start(&self.text, end + 2);
+        let ([a, b], [c, d]) = (PAIRS[tail / 100], PAIRS[tail % 100]);
+        let (at, time) = (self.head_end, [a, b, c, d, b'\r', b'\n', b'+']);
+        reply.raw_edited(&self.text, |row| {
+            let end =
+                if is_plain { print(row, at + time.len(), value) } else { print_fraction(row, at, value) };
+            row[at..at + time.len()].copy_from_slice(&time);
+            end
+        });
     }
 
     #[cold]
@@ -115,6 +116,31 @@ impl Rows {
         self.text[ROW_START.len()..self.head_end].copy_from_slice(text);
         self.head = head;
     }
+}
+
+/// Prints a value and the end of a line, and returns where that ends.
+#[inline]
+fn print(row: &mut [u8; ROW_BYTES], at: usize, value: f64) -> usize {
+    let Some(place) = row[at..].first_chunk_mut() else { return 0 };
+    let end = at + mantissa_number::print_f64(place, value);
+    row[end..end + 2].copy_from_slice(b"\r\n");
+    end + 2
+}
+
+/// The same of one of [`FRACTIONS`], behind the seven bytes from `at` on, which may change.
+#[inline]
+fn print_fraction(row: &mut [u8; ROW_BYTES], at: usize, value: f64) -> usize {
+    let zeros = usize::from(value < 0.1) + usize::from(value < 0.01) + usize::from(value < 0.001);
+    // Of 0.0123 the digits behind the zeros stay where they are.
+    let start = at + 6 - zeros;
+    let Some(place) = row[start..].first_chunk_mut() else { return 0 };
+    let end = start + mantissa_number::print_f64(place, value);
+    // A single digit has no point behind it.
+    let end = end - usize::from(end == at + 9);
+    row[at + 7] = row[at + 8];
+    row[at + 8] = b'.';
+    row[end..end + 5].copy_from_slice(&[b'E', b'-', b'1' + zeros as u8, b'\r', b'\n']);
+    end + 5
 }
 
 /// The shortest digits that stand for the value; without an exponent where there are digits up to the point.
@@ -142,8 +168,14 @@ fn text_of(value: f64) -> String {
 
 /// The number that a text begins with, as the module reads it: what may follow a number of JSON is passed
 /// over.
+#[inline]
 pub(super) fn value_of(text: &[u8]) -> Option<f64> {
-    short_decimal(text).or_else(|| long_value_of(text))
+    short_decimal(text).or_else(|| longer_value_of(text))
+}
+
+#[inline(never)]
+fn longer_value_of(text: &[u8]) -> Option<f64> {
+    decimal(text).or_else(|| long_value_of(text))
 }
 
 /// The same of a text that is nothing but up to 15 digits, with a point or without, as most are: both the
@@ -176,6 +208,39 @@ fn short_decimal(text: &[u8]) -> Option<f64> {
     }
     let value = integer as f64 / POWERS[point.unwrap_or(0)];
     Some(if is_negative { -value } else { value })
+}
+
+/// The same of a longer text of digits, with a point or without.
+#[inline]
+fn decimal(text: &[u8]) -> Option<f64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    // Zeros before other digits end a number, and the point stands between digits.
+    let starts_well = match digits {
+        [b'0', rest @ ..] => matches!(rest, [] | [b'.', ..]),
+        [first, ..] => first.is_ascii_digit(),
+        [] => false,
+    };
+    if !starts_well || !digits.last()?.is_ascii_digit() || has_letters(digits) {
+        return None;
+    }
+    // A sign among the digits is no number without a letter before it.
+    mantissa_number::parse_f64(text).filter(|value| value.is_finite())
+}
+
+/// Whether there are bytes above the digits.
+#[inline]
+fn has_letters(text: &[u8]) -> bool {
+    const SIZE: usize = size_of::<u64>();
+    /// What lifts the first byte above the digits to 0x80.
+    const LIFT: u64 = 0x4646_4646_4646_4646;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let lifted = |bytes: [u8; SIZE]| {
+        let word = u64::from_ne_bytes(bytes);
+        ((word & !HIGH) + LIFT) | word
+    };
+    let Some(last) = text.last_chunk() else { return text.iter().any(|&byte| byte > b'9') };
+    let words = text.as_chunks::<SIZE>().0.iter();
+    words.fold(lifted(*last), |all, &bytes| all | lifted(bytes)) & HIGH != 0
 }
 
 fn long_value_of(text: &[u8]) -> Option<f64> {
@@ -266,7 +331,7 @@ mod tests {
             time = time.saturating_add(random >> (63 - step % 60));
             let value = match step % 4 {
                 0 => (random >> 11) as f64 / (1_u64 << 53) as f64,
-                1 => (random >> 60) as f64 / 10.0,
+                1 => (random >> 60) as f64 / [10.0, 100.0, 1000.0, 1e4, 1e5][step / 4 % 5],
                 _ => (random >> 40) as f64 / 100.0,
             };
             let sample = Sample { time, value };
@@ -304,13 +369,15 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let mut rest = random >> 8;
             let mut text = Vec::new();
-            for _ in 0..random >> 60 {
+            for _ in 0..random >> 59 {
                 text.push(letters[(rest % letters.len() as u64) as usize]);
                 rest /= letters.len() as u64;
             }
-            let found = short_decimal(&text).map(f64::to_bits);
             let wanted = long_value_of(&text).map(f64::to_bits);
-            assert!(found.is_none() || found == wanted, "{}", String::from_utf8_lossy(&text));
+            for found in [short_decimal(&text), decimal(&text)] {
+                let is_wanted = found.is_none() || found.map(f64::to_bits) == wanted;
+                assert!(is_wanted, "{}", String::from_utf8_lossy(&text));
+            }
         }
         for text in ["-0", "0.1", "1234567890.1234", "-7", "123456789012345", "0.00000000001"] {
             let found = short_decimal(text.as_bytes()).map(f64::to_bits);

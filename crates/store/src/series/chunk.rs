@@ -39,6 +39,7 @@ pub struct Summary {
 
 impl Summary {
     /// That of samples; `None` if there is none.
+    #[inline]
     pub fn of(samples: &[Sample]) -> Option<Summary> {
         let (&first, &last) = (samples.first()?, samples.last()?);
         let mut summary = Summary {
@@ -52,8 +53,9 @@ impl Summary {
         };
         for sample in samples {
             summary.nans += u32::from(sample.value.is_nan());
-            summary.min = summary.min.min(sample.value);
-            summary.max = summary.max.max(sample.value);
+            // Without a look at NaN.
+            summary.min = if sample.value < summary.min { sample.value } else { summary.min };
+            summary.max = if sample.value > summary.max { sample.value } else { summary.max };
             summary.sum += sample.value;
         }
         Some(summary)
@@ -85,6 +87,23 @@ const _: () = assert!(size_of::<Chunk>() == 112);
 impl Chunk {
     /// That of samples, no more than 65535; `None` if there is none.
     pub(super) fn new(samples: &[Sample]) -> Option<Chunk> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has been found to have the instructions.
+            return unsafe { Self::pack_avx2(samples) };
+        }
+        Self::pack(samples)
+    }
+
+    /// [`Chunk::pack`] with loops that look at several samples at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn pack_avx2(samples: &[Sample]) -> Option<Chunk> {
+        Self::pack(samples)
+    }
+
+    #[inline(always)]
+    fn pack(samples: &[Sample]) -> Option<Chunk> {
         let summary = Summary::of(samples)?;
         let mut words = Vec::new();
         let distances: Vec<u64> = samples.windows(2).map(|pair| pair[1].time - pair[0].time).collect();

@@ -32,27 +32,39 @@ const _: () = assert!(size_of::<Frame>() == 12);
 
 impl Frame {
     /// The base, and the width with the fewest bits, of no more than 65535 values.
+    #[inline(always)]
     pub(super) fn of(values: &[u64]) -> Frame {
-        let Some(&base) = values.iter().min() else { return Frame::default() };
-        let mut of_width = [0_usize; 65];
-        values.iter().for_each(|value| of_width[64 - (value - base).leading_zeros() as usize] += 1);
-        let mut best = (usize::MAX, 0_u8, 0_u16);
-        let mut above = 0;
-        for width in (0..=64_u8).rev() {
-            let bits = values.len() * usize::from(width) + above * EXCEPTION_BITS;
-            if bits < best.0 {
-                best = (bits, width, above as u16);
+        let all = Self::of_all(values);
+        let (base, mut width, mut best) = (all.base, all.width, all);
+        let mut best_bits = values.len() * usize::from(width);
+        while width > 0 {
+            // Those of the largest width become exceptions. The next width is that of the others.
+            let limit = 1 << (width - 1);
+            let (mut above, mut others) = (0_u64, 0);
+            for value in values {
+                let value = value - base;
+                above += u64::from(value >= limit);
+                others |= if value >= limit { 0 } else { value };
             }
-            above += of_width[usize::from(width)];
+            let exceptions = above as usize * EXCEPTION_BITS;
+            if exceptions >= best_bits {
+                break;
+            }
+            width = bits_of(others);
+            let bits = values.len() * usize::from(width) + exceptions;
+            if bits < best_bits {
+                (best_bits, best) = (bits, Frame { base, width, exceptions: above as u16 });
+            }
         }
-        Frame { base, width: best.1, exceptions: best.2 }
+        best
     }
 
     /// The same without exceptions.
+    #[inline(always)]
     pub(super) fn of_all(values: &[u64]) -> Frame {
-        let Some(&base) = values.iter().min() else { return Frame::default() };
-        let most = values.iter().max().map_or(0, |most| most - base);
-        Frame { base, width: (64 - most.leading_zeros()) as u8, exceptions: 0 }
+        let base = values.iter().copied().fold(u64::MAX, u64::min);
+        let all = values.iter().fold(0, |all, value| all | (value - base));
+        Frame { base, width: bits_of(all), exceptions: 0 }
     }
 
     /// The same, of values that are larger by `base` than those packed.
@@ -91,6 +103,11 @@ impl Frame {
     }
 }
 
+/// Bits of a value from the lowest to the highest that is set.
+fn bits_of(value: u64) -> u8 {
+    (u64::BITS - value.leading_zeros()) as u8
+}
+
 fn packed_words(count: usize, width: u8) -> usize {
     (count * usize::from(width)).div_ceil(64)
 }
@@ -102,7 +119,11 @@ fn mask(width: u8) -> u64 {
 
 /// Appends the values, whose frame this is.
 pub(super) fn pack(frame: Frame, values: &[u64], words: &mut Vec<u64>) {
+    if frame.width == 0 && frame.exceptions == 0 {
+        return;
+    }
     let (start, width, mask) = (words.len(), usize::from(frame.width), mask(frame.width));
+    words.reserve(frame.words(values.len()));
     let (mut exceptions, base) = (Vec::new(), frame.base);
     // What is not in `words` yet: so many bits of a word.
     let (mut word, mut filled) = (0, 0);

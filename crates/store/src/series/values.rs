@@ -53,6 +53,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Appends the words of values, of which there is at least one.
+    #[inline(always)]
     pub(super) fn pack(values: &[f64], words: &mut Vec<u64>) -> Values {
         let decimals = exponent_of(values).and_then(|exponent| pack_decimals(values, exponent, words));
         decimals.unwrap_or_else(|| {
@@ -157,7 +158,7 @@ fn divide_small_fma(values: &mut [f64], power: f64) {
 }
 
 /// The integer that a value is with the point moved by `exponent` places, if that is exact.
-#[inline]
+#[inline(always)]
 fn integer_of(value: f64, power: f64) -> Option<i64> {
     let product = value * power;
     // Adding and subtracting rounds numbers of this size to integers.
@@ -169,12 +170,15 @@ fn integer_of(value: f64, power: f64) -> Option<i64> {
 }
 
 /// The smallest exponent that suits most of some values.
+#[inline(always)]
 fn exponent_of(values: &[f64]) -> Option<u8> {
     let step = values.len().div_ceil(PROBES);
     let probes: Vec<f64> = values.iter().step_by(step).copied().collect();
-    let needed = probes.len() - probes.len() / EXCEPTION_ONE_IN;
-    let suits =
-        |power: f64| probes.iter().filter(|&&value| integer_of(value, power).is_some()).count() >= needed;
+    let unfit_max = probes.len() / EXCEPTION_ONE_IN;
+    let suits = |power: f64| {
+        let mut unfit = probes.iter().filter(|&&value| integer_of(value, power).is_none());
+        unfit.nth(unfit_max).is_none()
+    };
     POWERS.iter().position(|&power| suits(power)).map(|exponent| exponent as u8)
 }
 
@@ -185,6 +189,7 @@ pub(super) fn power_of_two(power: i32) -> f64 {
 
 /// Packs the integers that the values are with the binary point moved, such as random numbers below 1. `None`
 /// if these are too large, or take as many words as is given.
+#[inline(always)]
 fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option<Values> {
     const SHIFT_MAX: i32 = 1022;
     let shift = values.iter().map(|&value| places_of(value)).max()?;
@@ -207,13 +212,15 @@ fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option
 }
 
 /// The least of integers, and what all are more than that. So their order needs no change.
+#[inline(always)]
 fn from_least(integers: &[i64]) -> (u64, Vec<u64>) {
-    let least = integers.iter().copied().min().unwrap_or_default();
+    let least = integers.iter().copied().fold(i64::MAX, i64::min);
     let from_least = integers.iter().map(|&integer| integer.wrapping_sub(least).cast_unsigned());
     (least.cast_unsigned(), from_least.collect())
 }
 
 /// Bits behind the binary point.
+#[inline(always)]
 fn places_of(value: f64) -> i32 {
     const FRACTION_BITS: i32 = 52;
     let bits = value.to_bits();
@@ -222,12 +229,25 @@ fn places_of(value: f64) -> i32 {
     (FRACTION_BITS - fraction_zeros - (exponent - 1023)).max(0)
 }
 
-/// `None`, and nothing packed, if too many values are no such decimals.
-fn pack_decimals(values: &[f64], exponent: u8, words: &mut Vec<u64>) -> Option<Values> {
-    let (count, power) = (values.len(), POWERS[usize::from(exponent)]);
-    let mut exceptions = Vec::new();
+/// The integers that values are with the point moved, if that is exact and none is large.
+#[inline(always)]
+fn small_integers(values: &[f64], power: f64) -> Option<Vec<i64>> {
+    let (mut integers, mut differing) = (vec![0; values.len()], 0);
+    for (place, &value) in integers.iter_mut().zip(values) {
+        let product = value * power;
+        let integer = product + MAGIC - MAGIC;
+        let is_large = u64::from(product.abs() < SMALL as f64) ^ 1;
+        differing |= ((integer / power).to_bits() ^ value.to_bits()) | is_large;
+        *place = (integer + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
+    }
+    (differing == 0).then_some(integers)
+}
+
+/// The same where some values are no such decimals: the integer before stands for one, and its index and bits
+/// follow. `None` if they are too many.
+fn integers_but_exceptions(values: &[f64], power: f64) -> Option<(Vec<i64>, Vec<u64>)> {
     let mut last = values.iter().find_map(|&value| integer_of(value, power))?;
-    let mut integers = Vec::with_capacity(count);
+    let (mut integers, mut exceptions) = (Vec::with_capacity(values.len()), Vec::new());
     for (index, &value) in values.iter().enumerate() {
         match integer_of(value, power) {
             Some(integer) => last = integer,
@@ -235,9 +255,17 @@ fn pack_decimals(values: &[f64], exponent: u8, words: &mut Vec<u64>) -> Option<V
         }
         integers.push(last);
     }
-    if exceptions.len() / 2 > count / EXCEPTION_ONE_IN {
-        return None;
-    }
+    (exceptions.len() / 2 <= values.len() / EXCEPTION_ONE_IN).then_some((integers, exceptions))
+}
+
+/// `None`, and nothing packed, if too many values are no such decimals.
+#[inline(always)]
+fn pack_decimals(values: &[f64], exponent: u8, words: &mut Vec<u64>) -> Option<Values> {
+    let (count, power) = (values.len(), POWERS[usize::from(exponent)]);
+    let (integers, mut exceptions) = match small_integers(values, power) {
+        Some(integers) => (integers, Vec::new()),
+        None => integers_but_exceptions(values, power)?,
+    };
     // The first integer is told by one that is as far before it as it is before the second.
     let first = integers.get(1).map_or(0, |second| second.wrapping_sub(integers[0])).cast_unsigned();
     let difference_of = |pair: &[i64]| pair[1].wrapping_sub(pair[0]).cast_unsigned() ^ SIGN;
