@@ -47,16 +47,19 @@ impl Summary {
             nans: 0,
             first,
             last,
-            min: first.value,
-            max: first.value,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
             sum: 0.0,
         };
         for sample in samples {
             summary.nans += u32::from(sample.value.is_nan());
-            // Without a look at NaN.
+            // No comparison with NaN is true.
             summary.min = if sample.value < summary.min { sample.value } else { summary.min };
             summary.max = if sample.value > summary.max { sample.value } else { summary.max };
             summary.sum += sample.value;
+        }
+        if summary.nans == summary.count {
+            (summary.min, summary.max) = (first.value, first.value);
         }
         Some(summary)
     }
@@ -322,6 +325,23 @@ mod tests {
         };
         assert_eq!(bits(&read), bits(&samples));
         8.0 * chunk.bytes() as f64 / samples.len() as f64
+    }
+
+    #[test]
+    fn extremes_are_those_of_numbers() {
+        let extremes = |values: &[f64]| {
+            let sample = |(time, &value)| Sample { time: time as u64, value };
+            let samples: Vec<Sample> = values.iter().enumerate().map(sample).collect();
+            let summary = Chunk::new(&samples).expect("there are samples").summary;
+            (summary.nans, summary.min.to_bits(), summary.max.to_bits())
+        };
+        let bits = |nans, min: f64, max: f64| (nans, min.to_bits(), max.to_bits());
+        assert_eq!(extremes(&[f64::NAN, 2.0, 1.0]), bits(1, 1.0, 2.0));
+        assert_eq!(extremes(&[-3.0, f64::NAN, f64::NAN]), bits(2, -3.0, -3.0));
+        assert_eq!(extremes(&[f64::NAN; 3]), bits(3, f64::NAN, f64::NAN));
+        let infinite = [f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(extremes(&infinite), bits(0, f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(extremes(&infinite[..1]), bits(0, f64::INFINITY, f64::INFINITY));
     }
 
     #[test]

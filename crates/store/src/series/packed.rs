@@ -62,6 +62,9 @@ impl Frame {
     /// The same without exceptions.
     #[inline(always)]
     pub(super) fn of_all(values: &[u64]) -> Frame {
+        if values.is_empty() {
+            return Frame::default();
+        }
         let base = values.iter().copied().fold(u64::MAX, u64::min);
         let all = values.iter().fold(0, |all, value| all | (value - base));
         Frame { base, width: bits_of(all), exceptions: 0 }
