@@ -248,10 +248,8 @@ fn run_data(
         access.lend_part(part.as_ref().and_then(|part| part.part()));
         access.lend_values(lent.as_deref());
     }
-    let mut outcome = fetch::bring(engine, &access, command, args);
-    if outcome.is_ok() {
-        outcome = handler(&mut access, args, reply);
-    }
+    let brought = fetch::bring(engine, &access, command, args);
+    let mut outcome = brought.and_then(|()| handler(&mut access, args, reply));
     if !command.is_usual && command.info.traits.has(Traits::READS_BY_LABEL) {
         let checked = check_found(session, call, &mut access);
         if checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
@@ -281,9 +279,7 @@ fn run_data(
         context.has_kept_lock = true;
     }
     drop(access);
-    if let Some((_, lent)) = read {
-        session.rerun.lent = lent;
-    }
+    session.rerun.lent = read.and_then(|(_, lent)| lent);
     lazy_free::free(engine, to_free);
     if let Some(expired) = expired.filter(|expired| !expired.is_empty()) {
         expiry::remove(context, expired);

@@ -2,7 +2,8 @@
 //! I/O, checks of UTF-8.
 //!
 //! The lowest crate: it knows nothing of data, sockets or commands. Everything here is safe to call from safe
-//! code; each unsafe block gives its reason. Only [`clock`], [`QuickInstant`] and [`ThreadClock`] are called often.
+//! code; each unsafe block gives its reason. Only [`clock`], [`QuickInstant`] and [`ThreadClock`] are called
+//! often.
 
 pub mod authorities;
 pub mod clock;
