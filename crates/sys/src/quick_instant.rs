@@ -46,7 +46,7 @@ impl QuickInstant {
     pub fn nanos_since(self, earlier: QuickInstant) -> u64 {
         let elapsed = (self.0 >> 1).saturating_sub(earlier.0 >> 1);
         match (self.0 & COUNTED, earlier.0 & COUNTED) {
-            (COUNTED, COUNTED) => (u128::from(elapsed) * u128::from(nanoseconds_a_step()) >> 32) as u64,
+            (COUNTED, COUNTED) => ((u128::from(elapsed) * u128::from(nanoseconds_a_step())) >> 32) as u64,
             (0, 0) => elapsed,
             // One of them was simulated.
             _ => 0,
