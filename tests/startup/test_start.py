@@ -111,6 +111,17 @@ def test_a_renamed_command(start_server):
         assert connection.call("TAKE", "k") == b"v"
 
 
+def test_a_renamed_container_keeps_its_subcommands_apart(start_server):
+    # The new name is as long as the names of two subcommands, `config|get` and `config|set`.
+    server = start_server(config_lines=["rename-command CONFIG CONFIG-XYZ"])
+    with server.connect() as connection:
+        for maxclients in ("1000", "900"):
+            connection.call("CONFIG-XYZ", "SET", "maxclients", maxclients)
+            connection.call("PING")
+            assert connection.call("CONFIG-XYZ", "GET", "maxclients") == [b"maxclients", maxclients.encode()]
+            connection.call("PING")
+
+
 @pytest.mark.parametrize(
     "line, words",
     [

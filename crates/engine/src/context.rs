@@ -108,8 +108,8 @@ impl CalledCommands {
     }
 
     fn note(&mut self, name: &[u8], command: &'static Command) {
-        // The first word does not tell subcommands apart; their full names are longer.
-        let tells = command.subcommands.is_empty() && command.name.len() == name.len();
+        // The first word does not tell subcommands apart, whose names are those of both words.
+        let tells = command.subcommands.is_empty() && command.name.as_bytes().eq_ignore_ascii_case(name);
         let called = &mut self.places[Self::place(name)];
         if let (true, Some(place)) = (tells, called.name.get_mut(..name.len())) {
             place.copy_from_slice(name);
