@@ -266,6 +266,8 @@ pub fn tick(context: &mut Context) {
         return;
     }
     serving.looked_ms.store(now_ms, Ordering::Relaxed);
+    // The first period begins with the first look, whether a replica is there already or not.
+    let _only_the_first = serving.pinged_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     let active = Arc::clone(&context.active);
     let config = &active.config;
     backlog::expire(engine, config.repl_backlog_ttl, now_ms);
