@@ -24,8 +24,6 @@ pub struct Command<H> {
     pub carries: Option<usize>,
     /// Whether its only key is its first argument.
     pub has_one_key: bool,
-    /// Whether a call on data takes no steps but the usual ones: see [`Info::is_usual`].
-    pub is_usual: bool,
 }
 
 impl<H> Command<H> {
@@ -164,7 +162,6 @@ impl<H> Registry<H> {
                 subcommands: Vec::new(),
                 carries: Some(command.index),
                 has_one_key: info.has_one_key(),
-                is_usual: info.is_usual(),
             })
         });
         self.packed = packed.collect();
@@ -226,7 +223,6 @@ impl<H> Registry<H> {
             subcommands,
             carries: None,
             has_one_key: spec.info.has_one_key(),
-            is_usual: spec.info.is_usual(),
         }
     }
 

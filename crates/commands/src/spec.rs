@@ -579,12 +579,6 @@ impl Info {
         self.locks == Locks::Keys && is_alone && matches!(self.keys, [spec] if one(spec))
     }
 
-    /// Whether it locks the shards of its keys alone, finds no others, and reads no images.
-    pub fn is_usual(&self) -> bool {
-        let finds_more = self.traits.has(Traits::FOLLOWS_LINKS) || self.traits.has(Traits::READS_BY_LABEL);
-        self.locks == Locks::Keys && !finds_more && self.reads_much.is_none()
-    }
-
     /// All ACL categories, those that the flags imply included.
     pub fn categories(&self) -> Categories {
         let implied = [

@@ -210,7 +210,7 @@ fn lock_for<'e>(
         Some(hash) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
         None => lock_keys(engine, database, (command, args), may_write)?,
     };
-    if command.is_usual || !command.info.traits.has(Traits::FOLLOWS_LINKS) {
+    if !command.info.traits.has(Traits::FOLLOWS_LINKS) {
         return Ok(locked);
     }
     let again = |shards| lock(engine, shards, may_write);
@@ -250,7 +250,7 @@ fn run_data(
     }
     let brought = fetch::bring(engine, &access, command, args);
     let mut outcome = brought.and_then(|()| handler(&mut access, args, reply));
-    if !command.is_usual && command.info.traits.has(Traits::READS_BY_LABEL) {
+    if command.info.traits.has(Traits::READS_BY_LABEL) {
         let checked = check_found(session, call, &mut access);
         if checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
             outcome = checked;
@@ -263,7 +263,7 @@ fn run_data(
         blocking::block(engine, session, command, args, &mut access);
     }
     let image = if access.wants_image() { image(engine, &access, command, args) } else { None };
-    let sweeps = !command.is_usual && command.info.locks == Locks::Sweep;
+    let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
@@ -295,7 +295,7 @@ fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode
         may_block: !is_replayed,
         serving: false,
         no_touch: session.no_touch,
-        leaves_large: !call.command.is_usual && reads_much(call.command, call.args),
+        leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
     }
 }
 

@@ -40,21 +40,9 @@ pub fn execute(
     hint: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
-    match session.reply_mode.is_silent() {
-        false => run(context, session, request, hint, (reply, None)),
-        true => run_silently(context, session, request, hint, reply),
+    if !session.reply_mode.is_silent() {
+        return run(context, session, request, hint, (reply, None));
     }
-}
-
-/// Runs a request of a client that has turned replies off.
-#[cold]
-fn run_silently(
-    context: &mut Context,
-    session: &mut Session,
-    request: (Option<&'static Command>, Args<'_>),
-    hint: Option<KeyHash>,
-    reply: &mut Reply,
-) -> Progress {
     let mut suppressed = Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX);
     run(context, session, request, hint, (reply, Some(&mut suppressed)))
 }

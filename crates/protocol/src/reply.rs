@@ -407,11 +407,7 @@ impl Reply {
     /// takes less time than copying `len`.
     #[inline]
     pub fn raw_start<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
-        if self.try_reserve(N) {
-            let end = self.buffer.len() + len.min(N);
-            self.buffer.extend_from_slice(bytes);
-            self.buffer.truncate(end);
-        }
+        self.raw_edited(bytes, |_| len);
     }
 
     /// Appends what `edit` makes of a copy of some bytes: as many as it returns, from the first on. They lie

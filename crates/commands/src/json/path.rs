@@ -324,11 +324,7 @@ impl Parser<'_> {
                     }
                     self.child_behind_dots(steps)?;
                 }
-                Some(b'[') => {
-                    let start = self.at;
-                    self.at += 1;
-                    steps.push(self.list(start)?);
-                }
+                Some(b'[') => steps.push(self.list()?),
                 _ => return Ok(()),
             }
             self.steps_left = self.steps_left.checked_sub(1).ok_or(Failure::TooLarge)?;
@@ -338,11 +334,7 @@ impl Parser<'_> {
     #[inline]
     fn child_behind_dots(&mut self, steps: &mut Steps) -> Parsed<()> {
         match self.peek() {
-            Some(b'[') => {
-                let start = self.at;
-                self.at += 1;
-                steps.push(self.list(start)?);
-            }
+            Some(b'[') => steps.push(self.list()?),
             Some(b'*') => {
                 self.at += 1;
                 steps.push(Step::All);
@@ -364,8 +356,10 @@ impl Parser<'_> {
         (len > 0).then(|| Name::from_slice(&rest[..len]))
     }
 
-    /// What stands in brackets, the first of which is at `start`.
-    fn list(&mut self, start: usize) -> Parsed<Step> {
+    /// What stands in brackets, the first of which comes next.
+    fn list(&mut self) -> Parsed<Step> {
+        let start = self.at;
+        self.at += 1;
         let first = self.peek();
         let first_at = self.at;
         let step = match first {
