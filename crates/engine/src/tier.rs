@@ -5,14 +5,15 @@
 //! | --- | --- |
 //! | [`offload`] | moves values to the file, least used first |
 //! | [`fetch`] | has what a request needs read before it runs; the client waits, nobody else does |
+//! | [`read_ahead`] | has what a primary's commands need read before they are applied; only the link waits |
 //! | [`cleaning`] | empties segments of the file that are mostly unused |
 //! | [`mantissa_persist::tier`] | the file |
 //! | [`mantissa_store::cold`] | what entries keep of a value on disk |
 //!
 //! Every command works on values on disk: a value that has not been read ahead is read where it is needed,
-//! with its shard locked ([`fetch::bring`]). That concerns blocked clients, the commands of logs and
-//! primaries, what a script reads after it has written, and what SORT's patterns, labels and rules of series
-//! lead to in transactions and scripts. A value that can not be read is an error there too.
+//! with its shard locked ([`fetch::bring`]). That concerns blocked clients, the commands of logs, what a
+//! script reads after it has written, and what SORT's patterns, labels and rules of series lead to in
+//! transactions, scripts and the commands of a primary. A value that can not be read is an error there too.
 //!
 //! What is on disk belongs to the process. A dump, a rewrite of the log, a replica's synchronisation read it
 //! record by record and keep nothing of it in memory.
@@ -20,6 +21,7 @@
 pub mod cleaning;
 pub mod fetch;
 pub mod offload;
+pub mod read_ahead;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -5,7 +5,10 @@ mod support;
 
 use std::sync::Arc;
 
+use mantissa_engine::Engine;
 use mantissa_engine::embedded::{Embedded, Opening};
+use mantissa_engine::replication::apply::Applier;
+use mantissa_persist::log::Backlog;
 use mantissa_persist::storage::MemoryStorage;
 use support::Ask;
 
@@ -173,5 +176,132 @@ fn a_dump_of_values_on_disk_is_whole() -> Tested {
     let store = open(&storage, "\"\"")?;
     assert_eq!(store.client()?.ask("DEBUG DIGEST"), digest);
     assert_eq!(store.client()?.ask("DBSIZE"), "1500");
+    Ok(())
+}
+
+/// A replica with 1,000 strings, the first of which are in the file and not in memory.
+fn open_replica(storage: &MemoryStorage) -> Result<(Embedded, Backlog), Box<dyn std::error::Error>> {
+    let store = open(storage, "\"\"")?;
+    let mut client = store.client()?;
+    for number in 0..1_000 {
+        assert_eq!(client.ask(&format!("SET key:{number} {}", "x".repeat(1_000))), "OK");
+    }
+    assert_eq!(client.ask("DEL gone"), "0");
+    ask_until(&mut client, "INFO tier", |info| {
+        let waiting = info.split("tier_waiting_bytes:").nth(1);
+        let bytes = waiting.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        bytes.is_some_and(|bytes| bytes < 600_000)
+    });
+    drop(client);
+    let engine = store.engine();
+    let backlog = engine.log.keep(64 << 20);
+    engine.keyspace.set_logged(false);
+    engine.set_replica(true);
+    Ok((store, backlog))
+}
+
+fn stream(lines: &[&str]) -> Vec<u8> {
+    let request = |line: &&str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
+    };
+    lines.iter().map(request).collect::<String>().into_bytes()
+}
+
+/// Has the rest of a stream applied, waiting where it waits.
+fn apply_all(applier: &mut Applier<'_>, mut rest: &[u8]) -> Result<(), String> {
+    while !rest.is_empty() {
+        let applied = applier.apply(rest)?;
+        rest = &rest[applied.used..];
+        assert!(applied.used > 0 || applied.waits, "it goes on or waits");
+        if applied.waits {
+            applier.wait(std::time::Duration::from_secs(60));
+        }
+    }
+    Ok(())
+}
+
+/// The offset that has been reached, and what is logged up to there.
+fn end_of(engine: &Engine) -> u64 {
+    engine.log.end()
+}
+
+#[test]
+fn a_stream_waits_in_front_of_what_is_on_disk_and_locks_nothing() -> Tested {
+    let storage = MemoryStorage::new();
+    let (store, _backlog) = open_replica(&storage)?;
+    let mut client = store.client()?;
+    let mut applier = Applier::new(store.engine(), 0);
+    let began = end_of(store.engine());
+    let first = stream(&["SET before 1", "SELECT 0"]);
+    let appends: Vec<String> = (1..=40).map(|number| format!("APPEND key:{number} more")).collect();
+    let mut lines: Vec<&str> = vec!["SET before 1", "SELECT 0", "MULTI", "SET inside 1"];
+    lines.extend(appends.iter().map(String::as_str));
+    lines.extend(["SELECT 1", "SET other 1", "SELECT 0", "APPEND key:50 more", "EXEC", "SET after 1"]);
+    let bytes = stream(&lines);
+    storage.hold_reads(true);
+    let applied = applier.apply(&bytes)?;
+    assert_eq!((applied.used, applied.waits), (first.len(), true), "up to the transaction");
+    assert_eq!(end_of(store.engine()) - began, first.len() as u64);
+    let again = applier.apply(&bytes[applied.used..])?;
+    assert_eq!((again.used, again.waits), (0, true));
+    // The shards of all keys are free meanwhile.
+    assert_eq!(client.ask("MGET before inside after"), "[1, nil, nil]");
+    for number in 1..=40 {
+        assert_eq!(client.ask(&format!("STRLEN key:{number}")), "1000");
+    }
+    storage.hold_reads(false);
+    apply_all(&mut applier, &bytes[applied.used..])?;
+    assert_eq!(end_of(store.engine()) - began, bytes.len() as u64);
+    assert_eq!(client.ask("MGET before inside after"), "[1, 1, 1]");
+    for number in (1..=40).chain([50]) {
+        assert_eq!(client.ask(&format!("STRLEN key:{number}")), "1004");
+    }
+    // All that the transaction needs in its first batch, then what comes behind that.
+    assert!((1..=4).contains(&figure(&mut client, "tier_waited_requests")), "values are read together");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_applied_once_the_role_has_changed_while_a_stream_waits() -> Tested {
+    let storage = MemoryStorage::new();
+    let (store, _backlog) = open_replica(&storage)?;
+    let engine = store.engine();
+    let mut applier = Applier::new(engine, 0);
+    let bytes = stream(&["APPEND key:1 more", "SET after 1"]);
+    storage.hold_reads(true);
+    assert!(applier.apply(&bytes)?.waits);
+    engine.replication.link.epoch.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+    let end = end_of(engine);
+    storage.hold_reads(false);
+    let ended = apply_all(&mut applier, &bytes).expect_err("the stream is over");
+    assert!(ended.contains("follows another primary"), "{ended}");
+    assert_eq!(end_of(engine), end);
+    let mut client = store.client()?;
+    assert_eq!(client.ask("STRLEN key:1"), "1000");
+    assert_eq!(client.ask("EXISTS after"), "0");
+    Ok(())
+}
+
+#[test]
+fn a_value_that_can_not_be_read_ends_the_stream_in_front_of_its_command() -> Tested {
+    let storage = MemoryStorage::new();
+    let (store, _backlog) = open_replica(&storage)?;
+    let engine = store.engine();
+    let mut applier = Applier::new(engine, 0);
+    storage.fail_at(storage.operations());
+    let (end, first) = (end_of(engine), stream(&["SET before 1"]));
+    let unit = ["SET before 1", "MULTI", "SET inside 1", "APPEND key:1 more", "EXEC"];
+    let failure = apply_all(&mut applier, &stream(&unit)).expect_err("it can not be read");
+    assert!(failure.contains("could not be read from disk: the disk failed"), "{failure}");
+    assert_eq!(end_of(engine) - end, first.len() as u64);
+    // What no command needs does not matter.
+    let mut applier = Applier::new(engine, 0);
+    apply_all(&mut applier, &stream(&["DEL key:2", "SET key:3 new", "SET after 1"]))?;
+    storage.fail_at(u64::MAX);
+    let mut client = store.client()?;
+    assert_eq!(client.ask("MGET before inside after"), "[1, nil, 1]");
+    assert_eq!(client.ask("EXISTS key:2"), "0");
     Ok(())
 }

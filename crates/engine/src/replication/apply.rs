@@ -6,11 +6,17 @@
 //! Commands that change no data (SELECT, PING) go to the log with the unit behind them, or under the lock of
 //! some shard.
 //!
+//! Values on disk that commands need are read before, with nothing locked ([`crate::tier::read_ahead`]). The
+//! stream stops in front of the first command that lacks one, in a transaction too: what is behind that point
+//! has had no effect, is not in the log and does not count in the offset. It is looked at anew, with the epoch
+//! as it is by then, when the values have come.
+//!
 //! A server that changes its role has the epoch of the link grow while it holds all shards. From then on
 //! nothing of the former stream is applied.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, InStream, Traits};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
@@ -28,6 +34,7 @@ use crate::locking::{lock_linked, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
 use crate::tier::fetch;
+use crate::tier::read_ahead::ReadAhead;
 use crate::{admission, calls, lazy_free, tracking};
 
 /// Bytes that are kept of a reply, which nobody gets.
@@ -41,6 +48,20 @@ pub struct Applied {
     /// The primary asks for an acknowledgement of the offset that has been reached. The caller sends it and
     /// comes again with the rest at once, more input or not.
     pub ack: bool,
+    /// What comes next waits for values on disk. The caller [waits](Applier::wait) and comes again with the
+    /// rest, more input or not.
+    pub waits: bool,
+}
+
+/// Why the taking of requests has ended.
+#[derive(PartialEq, Eq)]
+enum Stop {
+    /// No whole request is left.
+    End,
+    /// At a GETACK that is to be answered first.
+    Ack,
+    /// At a command whose values are being read.
+    Unread,
 }
 
 /// How far the input has been taken.
@@ -60,6 +81,8 @@ struct Open {
     read: usize,
     /// The shards of its commands so far.
     shards: ShardSet,
+    /// The database that is selected behind them.
+    database: usize,
 }
 
 /// Applies a primary's stream.
@@ -75,6 +98,8 @@ pub struct Applier<'e> {
     prefetches: bool,
     /// The disk keeps writes of clients from being accepted.
     is_disk_refusing: bool,
+    /// What is read of the commands at the front.
+    read_ahead: ReadAhead,
     /// The epoch of the link that the stream comes from.
     epoch: u64,
 }
@@ -96,6 +121,7 @@ impl<'e> Applier<'e> {
             is_acknowledged: false,
             prefetches: false,
             is_disk_refusing: false,
+            read_ahead: ReadAhead::default(),
             epoch: engine.replication.link.epoch.load(Ordering::Acquire),
         }
     }
@@ -105,9 +131,17 @@ impl<'e> Applier<'e> {
         self.session.database
     }
 
+    /// Waits for the values that the stream stops for, or for so long. It may return early.
+    pub fn wait(&self, time_max: Duration) {
+        self.read_ahead.wait(time_max);
+    }
+
     /// Applies the whole units at the front of `bytes`, which begins where the last call has ended. An error
     /// says why the stream cannot go on; what came before it has been applied, up to the end of the log.
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, String> {
+        if self.read_ahead.is_waiting() {
+            return Ok(Applied { waits: true, ..Applied::default() });
+        }
         self.context.refresh();
         self.context.command_began = QuickInstant::now();
         let keys = self.context.engine.keyspace.estimate_keys();
@@ -129,35 +163,62 @@ impl<'e> Applier<'e> {
         let taken = self.take_all(bytes, &mut progress);
         // Whatever has happened, the offset is that of what has been applied.
         self.log_rest(bytes, &mut progress)?;
-        let ack = taken?;
-        if ack {
+        let stop = taken?;
+        if stop != Stop::End {
+            // It has looked at what comes behind.
             self.parser = RequestParser::default();
-        } else if let Some(open) = &mut self.transaction {
+        }
+        if let Some(open) = &mut self.transaction {
             open.read = progress.read - progress.applied;
         }
-        Ok(Applied { used: progress.applied, ack })
+        Ok(Applied { used: progress.applied, ack: stop == Stop::Ack, waits: stop == Stop::Unread })
     }
 
-    /// Takes all whole requests, or those before a GETACK that is to be answered first: then true.
-    fn take_all(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<bool, String> {
+    /// Takes all whole requests, or those before what has to come first.
+    fn take_all(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<Stop, String> {
         loop {
             let mut position = progress.read;
             let ended = self.batch.parse(bytes, &mut position, &mut self.parser, &RequestLimits::TRUSTED);
-            let batch = self.take_batch(bytes);
+            let mut batch = self.take_batch(bytes);
+            let is_used = self.context.engine.tier.is_used();
+            let ready = if is_used { self.count_ready(bytes, &batch) } else { None };
+            if let Some(count) = ready {
+                batch.requests.truncate(count);
+            }
             let taken = self.take_requests(bytes, &batch, progress);
             self.batch = batch;
             if taken? {
-                return Ok(true);
+                return Ok(Stop::Ack);
+            }
+            if ready.is_some() {
+                return Ok(Stop::Unread);
             }
             if progress.read < position {
                 self.skip_line_feeds(bytes, position, progress)?;
             }
             match ended {
                 Parsed::Error(error) => return Err(format!("the primary's stream is damaged: {error}")),
-                Parsed::Incomplete { .. } => return Ok(false),
+                Parsed::Incomplete { .. } => return Ok(Stop::End),
                 _ => {}
             }
         }
+    }
+
+    /// Has the values on disk read that the commands of a batch need. How many of its requests can be taken
+    /// before that; `None`: all of them.
+    fn count_ready(&mut self, bytes: &[u8], batch: &Batch) -> Option<usize> {
+        let mut search = self.read_ahead.search(self.context.engine);
+        let mut database = self.transaction.as_ref().map_or(self.session.database, |open| open.database);
+        for request in &batch.requests {
+            let args = request.args(bytes, &batch.slices);
+            let command = replay::command_of(&mut self.context, args).ok();
+            let goes_on = search.add(database, command, args);
+            database = command.map_or(database, |_| fetch::database_after(args, database));
+            if !goes_on {
+                break;
+            }
+        }
+        self.read_ahead.end(search)
     }
 
     /// The batch, with what its commands will look at on the way to the caches.
@@ -226,7 +287,10 @@ impl<'e> Applier<'e> {
             return Ok(false);
         }
         match command.info.in_stream {
-            InStream::Begins => self.transaction = Some(Open { read: 0, shards: ShardSet::EMPTY }),
+            InStream::Begins => {
+                let database = self.session.database;
+                self.transaction = Some(Open { read: 0, shards: ShardSet::EMPTY, database });
+            }
             InStream::Talks if self.is_to_be_acknowledged(args) => return Ok(true),
             InStream::Talks | InStream::ChangesNothing => {
                 progress.applied = request.end;
@@ -261,6 +325,7 @@ impl<'e> Applier<'e> {
         let Some(open) = &mut self.transaction else { return Ok(()) };
         if command.info.in_stream != InStream::Ends {
             open.shards = open.shards.union(shards_held_for(self.context.engine, command, args));
+            open.database = fetch::database_after(args, open.database);
             return Ok(());
         }
         let shards = open.shards;

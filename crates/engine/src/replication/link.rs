@@ -352,6 +352,15 @@ impl<'e> Link<'e> {
                 self.starts_over = true;
                 break format!("a command is longer than client-query-buffer-limit, {limit} bytes");
             }
+            if applied.waits {
+                // Nothing is read meanwhile; what comes waits at the primary.
+                if let Err(error) = wire.check() {
+                    break mantissa_config::reason(&error);
+                }
+                wire.forgive_silence();
+                applier.wait(LOOK_EVERY);
+                continue;
+            }
             if is_paused && input.filled >= PAUSED_BYTES_MAX.min(limit as usize / 2) && self.goes_on() {
                 wire.forgive_silence();
                 simulation::sleep(LOOK_EVERY);

@@ -52,7 +52,7 @@ impl<'e> Wire<'e> {
     }
 
     /// Whether the link is to go on: it is the present one, and nobody has closed its connection.
-    fn check(&self) -> io::Result<()> {
+    pub fn check(&self) -> io::Result<()> {
         let is_killed = self.session.as_ref().is_some_and(|session| session.has(flag::KILLED));
         let goes_on = self.engine.replication.link.is_current(self.epoch)
             && !self.engine.stopping.load(Ordering::Relaxed);

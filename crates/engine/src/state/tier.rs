@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Error, ForRequest, Lent, Outcome, Take, TakenPart};
@@ -72,7 +73,7 @@ pub struct Figures {
     pub forgotten: u64,
     /// Records that were moved to empty a segment.
     pub moved: u64,
-    /// Requests that have waited for values.
+    /// Requests that have waited for values, and waits of the link to a primary.
     pub fetches: u64,
 }
 
@@ -327,15 +328,29 @@ impl Batch {
     }
 }
 
-/// A request that waits.
+/// Who waits for values, and is told once they have been read.
+pub enum Waiter {
+    /// The request of a session: its worker gets a message.
+    Request(Arc<SharedSession>),
+    /// A thread: it is unparked.
+    Thread(Thread),
+}
+
+/// What somebody waits for.
 pub struct Waiting {
-    /// Whose it is.
-    pub session: Arc<SharedSession>,
+    /// Who that is.
+    pub waiter: Waiter,
     /// Values that are still to come.
     left: AtomicUsize,
 }
 
 impl Waiting {
+    /// Of a session's request for one thing.
+    fn of_request(session: &Arc<SharedSession>) -> Arc<Waiting> {
+        let waiter = Waiter::Request(Arc::clone(session));
+        Arc::new(Waiting { waiter, left: AtomicUsize::new(1) })
+    }
+
     /// Whether values are still to come.
     pub fn is_waiting(&self) -> bool {
         self.left.load(Ordering::Acquire) > 0
@@ -393,7 +408,7 @@ impl Queue {
 }
 
 impl Reads {
-    /// Requests that have waited.
+    /// Requests that have waited, and waits of the link to a primary.
     pub fn fetches(&self) -> u64 {
         self.fetches.load(Ordering::Relaxed)
     }
@@ -409,11 +424,12 @@ impl Reads {
         self.queue.lock().failure(&Wanted::Part(cold.id(), range.clone()))
     }
 
-    /// Has values read for a session's request, and returns what tells whether they have been.
-    pub fn add(&self, session: &Arc<SharedSession>, missing: Vec<(Key, Cold)>) -> Arc<Waiting> {
+    /// Has values read for somebody, and returns what tells whether they have been.
+    pub fn add(&self, waiter: Waiter, mut missing: Vec<(Key, Cold)>) -> Arc<Waiting> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
-        let left = AtomicUsize::new(missing.len());
-        let waiting = Arc::new(Waiting { session: Arc::clone(session), left });
+        missing.sort_by_key(|(key, _)| (key.0, key.1.0));
+        missing.dedup_by_key(|(key, _)| *key);
+        let waiting = Arc::new(Waiting { waiter, left: AtomicUsize::new(missing.len()) });
         let mut queue = self.queue.lock();
         for (key, cold) in missing {
             let awaited = queue.wanted.entry(Wanted::Value(key)).or_default();
@@ -429,7 +445,7 @@ impl Reads {
     /// Has these bytes of a record read for a session's request, and returns where they go.
     pub fn add_part(&self, session: &Arc<SharedSession>, cold: Cold, range: Range<usize>) -> Arc<PartRead> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
-        let waiting = Arc::new(Waiting { session: Arc::clone(session), left: AtomicUsize::new(1) });
+        let waiting = Waiting::of_request(session);
         let mut queue = self.queue.lock();
         let awaited = queue.wanted.entry(Wanted::Part(cold.id(), range.clone())).or_default();
         awaited.waiting.push(waiting);
@@ -451,7 +467,7 @@ impl Reads {
         readers: usize,
     ) -> Arc<Waiting> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
-        let waiting = Arc::new(Waiting { session: Arc::clone(session), left: AtomicUsize::new(1) });
+        let waiting = Waiting::of_request(session);
         let mut queue = self.queue.lock();
         let awaited = Awaited { waiting: vec![Arc::clone(&waiting)], part: None };
         queue.wanted.insert(Read::Batch(Arc::clone(batch)).wanted(), awaited);
@@ -513,14 +529,14 @@ impl Reads {
         warns
     }
 
-    /// Notes that a value has been read, or why not. The sessions whose requests wait for nothing more.
-    pub fn end(&self, read: &Read, failure: Option<String>) -> Vec<Arc<SharedSession>> {
+    /// Notes that a value has been read, or why not. Those who wait for nothing more.
+    pub fn end(&self, read: &Read, failure: Option<String>) -> Vec<Arc<Waiting>> {
         let mut queue = self.queue.lock();
         if let Some(reason) = failure {
             queue.failures.insert(read.wanted(), (clock::now(), reason));
         }
         let mut waiting = queue.wanted.remove(&read.wanted()).unwrap_or_default().waiting;
         waiting.retain(|waiting| waiting.left.fetch_sub(1, Ordering::AcqRel) == 1);
-        waiting.iter().map(|waiting| Arc::clone(&waiting.session)).collect()
+        waiting
     }
 }

@@ -27,7 +27,7 @@ use mantissa_commands::spec::{KeyFlags, Traits};
 use mantissa_commands::{Access, Error, Outcome, Unread, find_keys, key_flags, parse};
 use mantissa_protocol::Args;
 use mantissa_store::cold::Cold;
-use mantissa_store::{Entry, ShardSet};
+use mantissa_store::{Entry, KeyHash, ShardSet};
 
 use super::offload;
 use crate::context::Context;
@@ -37,7 +37,7 @@ use crate::invocation::Command;
 use crate::locking::lock_one;
 use crate::memory_limit::Lease;
 use crate::session::{Rerun, Session};
-use crate::state::tier::{Batch, BatchState, Key, Read};
+use crate::state::tier::{Batch, BatchState, Key, Read, Waiter};
 use crate::warning;
 
 /// How often a request waits for values.
@@ -71,6 +71,7 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         }
     }
     let info = command.info;
+    let now_ms = context.now_ms;
     if info.flags.has(mantissa_commands::spec::Flags::DENYOOM)
         && offload::has_to_wait(engine, context.active.config.maxmemory)
     {
@@ -86,10 +87,10 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
         for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
             let args = queued.args.as_args();
             database = database_after(args, database);
-            find_missing(context, database, queued.command, args, &mut missing);
+            find_missing(engine, (database, now_ms), queued.command, args, &mut missing);
         }
     } else {
-        find_missing(context, session.database, command, args, &mut missing);
+        find_missing(engine, (session.database, now_ms), command, args, &mut missing);
     }
     if missing.is_empty() || session.fetches >= FETCHES_MAX {
         session.fetches = 0;
@@ -164,7 +165,7 @@ pub fn database_after(args: Args<'_>, database: usize) -> usize {
 }
 
 /// Has `visit` see the keys of a command whose values it needs.
-fn visit_needed<'a, E>(
+pub(super) fn visit_needed<'a, E>(
     command: &Command,
     args: Args<'a>,
     mut visit: impl FnMut(&'a [u8]) -> Result<(), E>,
@@ -209,23 +210,34 @@ fn bring_all(access: &Access<'_>, command: &Command, args: Args<'_>) -> Outcome 
 
 /// Adds the keys of a command whose values it needs and that are not in memory.
 fn find_missing(
-    context: &Context,
-    database: usize,
+    engine: &Engine,
+    (database, now_ms): (usize, i64),
     command: &Command,
     args: Args<'_>,
     missing: &mut Vec<(Key, Cold)>,
 ) {
-    let engine = context.engine;
     // An error is that a slow script has the shard: the call itself says so.
     let _ = visit_needed(command, args, |key| {
         let hash = engine.keyspace.hash(key);
-        let index = engine.keyspace.shard_of(hash);
-        let locked = lock_one(engine, index, false)?;
-        let entry = locked.shard(index).and_then(|shard| shard.databases.get(database)?.get(hash, key));
-        let entry = entry.filter(|entry| !entry.has_expired(context.now_ms));
-        missing.extend(entry.and_then(Entry::cold_only).map(|cold| ((database, hash), cold)));
+        let entry_of = |entry: &Entry| if entry.has_expired(now_ms) { None } else { entry.cold_only() };
+        let cold = with_entry(engine, database, (hash, key), entry_of)?;
+        missing.extend(cold.flatten().map(|cold| ((database, hash), cold)));
         Outcome::Ok(())
     });
+}
+
+/// Has `see` see the entry of a key with its shard locked. `None` if there is no such key; an error says that
+/// a slow script has the shard.
+pub(super) fn with_entry<R>(
+    engine: &Engine,
+    database: usize,
+    (hash, key): (KeyHash, &[u8]),
+    see: impl FnOnce(&Entry) -> R,
+) -> Outcome<Option<R>> {
+    let index = engine.keyspace.shard_of(hash);
+    let locked = lock_one(engine, index, false)?;
+    let entry = locked.shard(index).and_then(|shard| shard.databases.get(database)?.get(hash, key));
+    Ok(entry.map(see))
 }
 
 /// The values that a command of a script needs and that are not in memory, if they can be read before the
@@ -293,10 +305,9 @@ pub fn is_to_rerun(context: &mut Context, session: &mut Session) -> bool {
 }
 
 /// Has values read for the session's request.
-fn read(context: &Context, session: &mut Session, mut unread: Vec<Unread>) {
-    unread.sort_by_key(|(key, _)| (key.0, key.1.0));
-    unread.dedup_by_key(|(key, _)| *key);
-    session.waiting = Some(context.engine.tier.reads.add(&session.shared, unread));
+fn read(context: &Context, session: &mut Session, unread: Vec<Unread>) {
+    let waiter = Waiter::Request(Arc::clone(&session.shared));
+    session.waiting = Some(context.engine.tier.reads.add(waiter, unread));
 }
 
 /// Reads values until the engine ends.
@@ -321,9 +332,14 @@ pub fn read_all(engine: &Engine) {
         if let Some(reason) = failure.as_ref().filter(|_| reads.warns()) {
             warning!("A value can't be used until it can be read: {reason}");
         }
-        for session in reads.end(&read, failure) {
-            let target = *session.target.lock();
-            engine.send(target.worker, Message::Retry(target.conn));
+        for waiting in reads.end(&read, failure) {
+            match &waiting.waiter {
+                Waiter::Request(session) => {
+                    let target = *session.target.lock();
+                    engine.send(target.worker, Message::Retry(target.conn));
+                }
+                Waiter::Thread(thread) => thread.unpark(),
+            }
         }
     }
 }

@@ -144,6 +144,7 @@ struct State {
     space_bytes: Option<u64>,
     is_read_only: bool,
     spoiled_at: Option<u64>,
+    holds_reads: bool,
 }
 
 impl State {
@@ -198,6 +199,11 @@ impl MemoryStorage {
     /// Has a bit flipped in what is read of this byte of files without a name; `None`: of no byte.
     pub fn spoil(&self, offset: Option<u64>) {
         locked(&self.0).spoiled_at = offset;
+    }
+
+    /// Has reads of files without a name wait until this is taken back.
+    pub fn hold_reads(&self, holds_reads: bool) {
+        locked(&self.0).holds_reads = holds_reads;
     }
 
     /// A power loss: drops what is not durable, and clears all faults.
@@ -429,6 +435,9 @@ struct MemoryScratch {
 
 impl ScratchFile for MemoryScratch {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        while locked(&self.storage.0).holds_reads {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let spoiled_at = self.storage.operation()?.spoiled_at;
         let bytes = locked(&self.bytes);
         let there = bytes.get(offset as usize..).and_then(|rest| rest.get(..buffer.len()));
