@@ -14,6 +14,7 @@
 //! A server that changes its role has the epoch of the link grow while it holds all shards. From then on
 //! nothing of the former stream is applied.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -298,9 +299,7 @@ impl<'e> Applier<'e> {
             }
             _ => {
                 let shards = shards_held_for(self.context.engine, command, args);
-                let body = &bytes[request.start..request.end];
-                progress.applied = request.end;
-                self.apply_unit(bytes, body, shards, progress)?;
+                self.apply_unit(bytes, request.start..request.end, shards, progress)?;
             }
         }
         Ok(false)
@@ -330,8 +329,7 @@ impl<'e> Applier<'e> {
         }
         let shards = open.shards;
         self.transaction = None;
-        let start = std::mem::replace(&mut progress.applied, end);
-        self.apply_unit(bytes, &bytes[start..end], shards, progress)
+        self.apply_unit(bytes, progress.applied..end, shards, progress)
     }
 
     /// Line feeds between commands are signs of life, and no part of the stream.
@@ -440,15 +438,17 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Runs the commands of `body` with these shards locked, and appends to the log all that waits for that.
+    /// Runs the commands of a part of `bytes` with these shards locked, and appends to the log all that waits
+    /// for that. If a value that they need can not be read, none of them runs.
     fn apply_unit(
         &mut self,
         bytes: &[u8],
-        body: &[u8],
+        unit: Range<usize>,
         shards: ShardSet,
         progress: &mut Progress,
     ) -> Result<(), String> {
         self.check_disk()?;
+        let body = &bytes[unit.clone()];
         let locked = self.lock(shards)?;
         let active = Arc::clone(&self.context.active);
         let (mut random_state, mut collected) = (self.context.random_state, Collected::default());
@@ -460,6 +460,7 @@ impl<'e> Applier<'e> {
         if self.context.engine.tier.is_used() {
             self.bring_unit(&mut access, body)?;
         }
+        progress.applied = unit.end;
         let mut failed = Vec::new();
         let (mut parser, mut batch, mut position) = (RequestParser::default(), Batch::default(), 0);
         while position < body.len() {

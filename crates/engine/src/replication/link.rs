@@ -335,7 +335,7 @@ impl<'e> Link<'e> {
                 }
             };
             input.take(applied.used);
-            let unapplied = if is_paused { input.filled } else { 0 };
+            let unapplied = if is_paused || applied.waits { input.filled } else { 0 };
             engine.replication.link.unapplied_bytes.store(unapplied as u64, Ordering::Relaxed);
             if (applied.ack || now_ms - acked_ms >= ACK_EVERY_MS) && !wire.is_blocked() {
                 acked_ms = now_ms;
