@@ -270,6 +270,74 @@ def test_keys_that_are_found_by_running_are_waited_for(tiered):
         assert connection.call("EXEC") == [value_of(8), expected]
 
 
+def transaction(connection, *commands):
+    """The replies of EXEC."""
+    replies = connection.pipeline([("MULTI",), *commands])
+    assert [reply.text() for reply in replies[1:]] == ["QUEUED"] * len(commands)
+    return connection.call("EXEC")
+
+
+def test_transactions_begin_anew_for_what_they_find(tiered):
+    """As long as they have changed nothing: then all that SORT's patterns and labels lead to is read at once."""
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection, server.connect() as monitor:
+        numbers = range(30)
+        connection.call("RPUSH", "order", *numbers)
+        for number in numbers:
+            connection.call("SET", f"key:{number}", value_of(number))
+            connection.call("TS.CREATE", f"series:{number}", "LABELS", "all", "yes")
+            samples = [word for at in range(60) for word in (f"series:{number}", at, at * number % 17)]
+            connection.call("TS.MADD", *samples)
+        keys = [f"{kind}:{number}" for kind in ("key", "series") for number in numbers]
+
+        def wait_for_disk():
+            there = lambda: all(location(connection, key) == "disk" for key in keys)
+            eventually(there, "not all are on disk")
+            connection.call("CONFIG", "RESETSTAT")
+            return int(figure(connection, "tier_waited_requests"))
+
+        sort = ("SORT", "order", "GET", "key:*")
+        query = ("TS.MRANGE", "-", "+", "FILTER", "all=yes")
+        values = [value_of(number) for number in numbers]
+        wait_for_disk()
+        rows = connection.call(*query)
+        assert len(rows) == 30
+        waited = wait_for_disk()
+        monitor.call("MONITOR")
+        commands = [("SELECT", 1), ("SELECT", 0), ("EXISTS", "order"), sort, query, (*sort, "STORE", "sorted")]
+        assert transaction(connection, *commands) == [b"OK", b"OK", 1, values, rows, 30]
+        assert int(figure(connection, "tier_waited_requests")) - waited >= 2
+        counted = [calls(connection, name) for name in ("exec", "select", "exists", "sort", "ts.mrange")]
+        assert counted == [1, 2, 1, 2, 1]
+        assert (connection.call("DBSIZE"), connection.call("LRANGE", "sorted", 0, -1)) == (62, values)
+        connection.call("PUBLISH", "end", "")
+        shown = []
+        while not shown or b"PUBLISH" not in shown[-1]:
+            shown.append(monitor.read().plain())
+        counts = [sum(name in line for line in shown) for name in (b'"SORT"', b'"EXISTS"', b'"TS.MRANGE"', b'"EXEC"')]
+        assert counts == [2, 1, 1, 1]
+        # What has been changed is not changed again, nor do the calls of a script count less.
+        wait_for_disk()
+        script = ("EVAL", "return redis.call('EXISTS', 'order')", 0)
+        replies = transaction(connection, sort, ("INCR", "count"), script, ("SELECT", 1), query, sort)
+        assert replies == [values, 1, 1, b"OK", [], []]
+        assert connection.call("SELECT", 0) == b"OK"
+        assert connection.call("GET", "count") == b"1"
+        assert [calls(connection, name) for name in ("incr", "eval", "exists", "sort")] == [1, 1, 1, 2]
+        wait_for_disk()
+        assert transaction(connection, ("INCR", "count"), query, sort) == [2, rows, values]
+        # Watched keys are looked at anew.
+        wait_for_disk()
+        connection.call("WATCH", "count")
+        assert transaction(connection, sort, ("INCR", "count")) == [values, 3]
+        connection.call("WATCH", "count")
+        monitor.reset()
+        with server.connect() as other:
+            other.call("INCR", "count")
+        assert connection.pipeline([("MULTI",), sort])[-1].text() == "QUEUED"
+        assert connection.call("EXEC") is None
+
+
 def test_a_script_that_begins_anew_often_leaves_the_next_alone(tiered):
     """One that needs more values, each found by running, than it may begin anew for."""
     server = tiered(**{"tier-pressure": "yes"})

@@ -124,7 +124,8 @@ fn request_ended(
 }
 
 /// Runs an admitted call of a transaction or a script under the locks of `access`. An error is for the caller
-/// to reply.
+/// to reply. If the call has left values to be read ([`Access::leave_unread`]), the session's request is to
+/// begin anew, and the call is not recorded.
 pub fn run_held(
     context: &mut Context,
     session: &mut Session,
@@ -134,7 +135,13 @@ pub fn run_held(
     reply: &mut Reply,
 ) -> Outcome {
     access.select(session.database);
-    let outcome = invoke(context, session, call, Some(access), reply);
+    let mut outcome = invoke(context, session, call, Some(access), reply);
+    if access.leaves_unread() {
+        outcome = fetch::take_unread(context.engine, session, access, outcome);
+        if session.rerun.has_unread() {
+            return outcome;
+        }
+    }
     if record.is_counted {
         show(context, session, call);
     } else {
@@ -185,10 +192,7 @@ pub fn invoke(
         (Some(Handler::Data(handler)), Some(access)) => {
             fetch::bring(context.engine, access, call.command, call.args)?;
             let outcome = handler(access, call.args, reply);
-            if call.command.info.traits.has(Traits::READS_BY_LABEL) {
-                return outcome.and_then(|()| check_found(session, call, access));
-            }
-            outcome
+            outcome_of_found(session, call, access, outcome)
         }
         (Some(Handler::Engine(handler)), access) => {
             handler(&mut Invocation { context, session, access }, call.args, reply)
@@ -249,13 +253,8 @@ fn run_data(
         access.lend_values(lent.as_deref());
     }
     let brought = fetch::bring(engine, &access, command, args);
-    let mut outcome = brought.and_then(|()| handler(&mut access, args, reply));
-    if command.info.traits.has(Traits::READS_BY_LABEL) {
-        let checked = check_found(session, call, &mut access);
-        if checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
-            outcome = checked;
-        }
-    }
+    let outcome = brought.and_then(|()| handler(&mut access, args, reply));
+    let mut outcome = outcome_of_found(session, call, &mut access, outcome);
     if session.rerun.is_noted {
         outcome = fetch::take_unread(engine, session, &mut access, outcome);
     }
@@ -356,10 +355,17 @@ fn read_image(
     outcome
 }
 
-/// Whether the client may read what the command has found by labels.
-#[cold]
-fn check_found(session: &Session, call: Call<'_>, access: &mut Access<'_>) -> Outcome {
-    admission::check_found(session, call.command, call.args, &access.take_found())
+/// The outcome of a command, given that its client may use the keys that it has found by labels. If not, none
+/// of them is read.
+fn outcome_of_found(session: &Session, call: Call<'_>, access: &mut Access<'_>, outcome: Outcome) -> Outcome {
+    if !call.command.info.traits.has(Traits::READS_BY_LABEL) {
+        return outcome;
+    }
+    let checked = admission::check_found(session, call.command, call.args, &access.take_found());
+    match checked.is_err() && (outcome.is_ok() || access.take_unread().is_some()) {
+        true => checked,
+        false => outcome,
+    }
 }
 
 /// Locks these shards and runs `work`: the calls of a transaction or a script. Then ends the commit of their
@@ -379,11 +385,14 @@ pub fn with_held<R>(
     let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch, ..Mode::default() };
     let (database, now_ms) = (session.database, context.now_ms);
     let (settings, random, collected) = (&active.settings, &mut random_state, &mut collected);
+    let lent = session.rerun.lent.take();
     let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
+    access.lend_values(lent.as_deref());
     let result = work(context, session, &mut access);
     access.select(session.database);
     let to_free = commit(engine, &mut context.outbox, &mut access, None, true);
     drop(access);
+    session.rerun.lent = lent;
     context.random_state = random_state;
     lazy_free::free(engine, to_free);
     Ok(result)

@@ -183,7 +183,7 @@ pub struct Rerun {
     pub leases: Vec<Arc<Lease>>,
     /// How often it has.
     pub count: u32,
-    /// Calls that it has made as a script: they have been counted and shown.
+    /// Calls that it has made as a script or a transaction: they have been counted and shown.
     pub called: usize,
 }
 

@@ -3,12 +3,17 @@
 //! EXEC locks the union of the shards of all queued commands (all shards, if those of one cannot be told) and
 //! runs them one after the other under that one set of locks: no client sees a state in between, whatever the
 //! keys.
+//!
+//! A command may turn out to need values on disk of keys that it has not named. As long as no command before it
+//! has changed anything, EXEC releases its locks then, and begins anew once the values have been read
+//! ([`crate::session::Rerun`]); what has been counted and shown is not counted and shown again. After a change
+//! they are read with the locks held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, Error, Outcome};
+use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::are_there_links;
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
@@ -17,7 +22,7 @@ use mantissa_sys::simulation::{self, Fault};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::{Command, Invocation};
+use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{Wanted, lock, want_held};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
@@ -87,6 +92,10 @@ pub fn exec(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
     }
     invocation.context.unit_time_us = None;
     let outcome = run_all(invocation.context, invocation.session, &transaction, reply);
+    if invocation.session.rerun.has_unread() {
+        invocation.session.transaction = Some(transaction);
+        return outcome;
+    }
     end(invocation.context, invocation.session);
     outcome
 }
@@ -125,13 +134,44 @@ fn run_all(
             return true;
         }
         reply.array(transaction.queue.len());
-        for queued in &transaction.queue {
-            run_one(context, session, access, queued, reply);
-        }
+        run_queue(context, session, access, &transaction.queue, reply);
         true
     })?;
     // The first link of all was made meanwhile, and the shards may not be all that are needed.
     if is_done { Ok(()) } else { run_all(context, session, transaction, reply) }
+}
+
+/// Runs the commands of a queue, or leaves all of them to be run again, with nothing changed.
+fn run_queue(
+    context: &mut Context,
+    session: &mut Session,
+    access: &mut Access<'_>,
+    queue: &[Queued],
+    reply: &mut Reply,
+) {
+    // A script among them has calls of its own.
+    let (database, called) = (session.database, std::mem::take(&mut session.rerun.called));
+    let mut may_leave = session.rerun.is_possible();
+    for (index, queued) in queue.iter().enumerate() {
+        access.leave_unread(may_leave && matches!(queued.command.handler, Some(Handler::Data(_))));
+        run_one(context, session, access, (queued, index >= called), reply);
+        if session.rerun.has_unread() {
+            session.select(database);
+            session.rerun.called = called.max(index);
+            return;
+        }
+        may_leave = may_leave && is_repeatable(queued);
+    }
+    access.leave_unread(false);
+}
+
+/// Whether a command has no effect beyond its reply but which database is selected.
+fn is_repeatable(queued: &Queued) -> bool {
+    let flags = queued.command.info.flags;
+    match queued.command.handler {
+        Some(Handler::Data(_)) => !(flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)),
+        _ => parse::is(queued.args.as_args().at(0), "SELECT"),
+    }
 }
 
 /// Runs each command under locks of its own: [`Fault::SplitTransaction`].
@@ -149,7 +189,7 @@ fn run_apart(
     reply.array(transaction.queue.len());
     transaction.queue.iter().try_for_each(|queued| {
         call::with_held(context, session, wanted, true, |context, session, access| {
-            run_one(context, session, access, queued, reply);
+            run_one(context, session, access, (queued, true), reply);
         })
     })
 }
@@ -180,16 +220,18 @@ fn run_one(
     context: &mut Context,
     session: &mut Session,
     access: &mut Access<'_>,
-    queued: &Queued,
+    (queued, is_counted): (&Queued, bool),
     reply: &mut Reply,
 ) {
     let start = reply.len();
     let args = queued.args.as_args();
     if let Err(error) = admission::of_queued(context, session, queued.command, args) {
-        calls::rejected(context, None, &error);
+        if is_counted {
+            calls::rejected(context, None, &error);
+        }
         return reply.error_bytes(error.bytes());
     }
-    let record = Record { is_logged: true, is_counted: true };
+    let record = Record { is_logged: true, is_counted };
     let outcome = call::run_held(context, session, access, Call::new(queued.command, args), record, reply);
     call::write_outcome(reply, start, &outcome);
 }

@@ -37,6 +37,17 @@ pub struct ForRequest {
 pub type Lent = HashMap<(RecordId, TypeId), (Cold, TakenPart)>;
 
 impl<'a> Access<'a> {
+    /// Says whether values on disk that commands turn out to need are left to be read before they run again.
+    /// It holds until the next commit.
+    pub fn leave_unread(&mut self, leaves_unread: bool) {
+        self.collected.leaves_unread = leaves_unread;
+    }
+
+    /// Whether they are.
+    pub fn leaves_unread(&self) -> bool {
+        self.collected.leaves_unread
+    }
+
     /// Lends values that were read for this request.
     pub fn lend_values(&mut self, lent: Option<&'a Lent>) {
         self.lent = lent;
