@@ -4,10 +4,10 @@
 //! runs them one after the other under that one set of locks: no client sees a state in between, whatever the
 //! keys.
 //!
-//! A command may turn out to need values on disk of keys that it has not named. As long as no command before it
-//! has changed anything, EXEC releases its locks then, and begins anew once the values have been read
-//! ([`crate::session::Rerun`]); what has been counted and shown is not counted and shown again. After a change
-//! they are read with the locks held.
+//! A command may turn out to need values on disk of keys that it has not named. As long as no command before
+//! it has changed anything, EXEC releases its locks then, and begins anew once the values have been read
+//! ([`crate::session::Rerun`]); what has been counted and shown is not counted and shown again. After a
+//! change they are read with the locks held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

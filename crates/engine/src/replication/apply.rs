@@ -7,9 +7,9 @@
 //! some shard.
 //!
 //! Values on disk that commands need are read before, with nothing locked ([`crate::tier::read_ahead`]). The
-//! stream stops in front of the first command that lacks one, in a transaction too: what is behind that point
-//! has had no effect, is not in the log and does not count in the offset. It is looked at anew, with the epoch
-//! as it is by then, when the values have come.
+//! stream stops in front of the first command that lacks one, in a transaction too: what is behind that
+//! point has had no effect, is not in the log and does not count in the offset. It is looked at anew, with
+//! the epoch as it is by then, when the values have come.
 //!
 //! A server that changes its role has the epoch of the link grow while it holds all shards. From then on
 //! nothing of the former stream is applied.

@@ -16,8 +16,9 @@
 //! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
 //! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
 //! been read ([`Rerun`]), [`Rerun::COUNT_MAX`] times at most. So do commands that find time series by their
-//! labels, and transactions with such commands. Where these need many series, they are read for the request alone ([`Batch`]): the reading thread
-//! takes from each what the command asks for, and memory need not have room for more.
+//! labels, and transactions with such commands. Where these need many series, they are read for the request
+//! alone ([`Batch`]): the reading thread takes from each what the command asks for, and memory need not have
+//! room for more.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 //! [`BYTES_MAX`] at a time. No shard is locked while the disk works, and only the link waits.
 //!
 //! Which values a command needs is seen before the commands ahead of it have run, so it is a guess: it costs
-//! time where it is wrong, and nothing else. A command that has waited [`WAITS_MAX`] times counts as ready, and
-//! so does one with a value that can not be read. What it still lacks it reads itself with its shards locked
-//! ([`super::fetch::bring`]), and fails if that fails. So every command is ready some time.
+//! time where it is wrong, and nothing else. A command that has waited [`WAITS_MAX`] times counts as ready,
+//! and so does one with a value that can not be read. What it still lacks it reads itself with its shards
+//! locked ([`super::fetch::bring`]), and fails if that fails. So every command is ready some time.
 //!
 //! The keys of a command are looked up one at a time, each with its shard locked for that, which is all that
 //! this costs where the values are in memory.
