@@ -7,6 +7,7 @@ import pytest
 
 from support.servers import Server, subject_is_oracle, subject_path
 from support.state import differences, whole_state
+from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server does not read them")
 
@@ -46,6 +47,35 @@ def test_a_file_with_fields_that_expire(valkey, start_server, tmp_path):
     server = start_server(options={"hash-max-listpack-entries": 8}, directory=tmp_path)
     with server.connect() as connection:
         assert not (found := differences(expected, whole_state(connection), near=0)), "\n".join(found[:20])
+
+
+LIBRARY = """#!lua name=lib
+server.register_function('set', function(keys, args)
+  return server == redis and server.call('SET', keys[1], args[1])
+end)"""
+
+
+def test_an_append_only_file_with_a_dump_in_front(start_server, tmp_path):
+    """Its functions run commands by `server`, which is `redis` as well."""
+    options = {"save": "", "appendonly": "yes"}
+    with Server("valkey", options=options, directory=tmp_path) as valkey, valkey.connect() as connection:
+        fill(connection)
+        assert connection.call("FUNCTION", "LOAD", LIBRARY) == b"lib"
+        connection.call("BGREWRITEAOF")
+        eventually(lambda: b"aof_rewrite_in_progress:0" in connection.call("INFO", "persistence"), "it goes on")
+        connection.call("SET", "after", 1)
+        expected = whole_state(connection)
+        connection.send("SHUTDOWN")
+        valkey.process.wait(60)
+    (base,) = (tmp_path / "appendonlydir").glob("*.base.rdb")
+    assert base.read_bytes().startswith(b"VALKEY080")
+    server = start_server(options=options, directory=tmp_path)
+    with server.connect() as connection:
+        assert not (found := differences(expected, whole_state(connection), near=0)), "\n".join(found[:20])
+        assert connection.call("FCALL", "set", 1, "key", "value") == b"OK"
+        script = "server.call('APPEND', 'key', '2') return redis.call('GET', 'key')"
+        assert connection.call("EVAL", script, 0) == b"value2"
+        assert "readonly table" in connection("EVAL", "server.x = 1", 0).text()
 
 
 def test_damage_is_found(valkey, tmp_path):

@@ -23,7 +23,7 @@ pub const MAGIC: &[u8] = b"REDIS";
 /// behind it.
 pub const VALKEY_SIGNATURE: &[u8] = b"VALKEY080";
 /// What the signature of Valkey begins with, before three digits.
-const VALKEY_MAGIC: &[u8] = b"VALKEY";
+pub const VALKEY_MAGIC: &[u8] = b"VALKEY";
 /// The version in [`VALKEY_SIGNATURE`], which payloads of DUMP have as well.
 pub const VALKEY_VERSION: u16 = 80;
 /// Bytes of a signature.

@@ -162,7 +162,9 @@ fn reading_begins_behind_a_preamble() {
     while reader.next_item().expect("it is whole").is_some() {}
     assert_eq!((reader.offset(), reader.whole_end()), (total, total));
     let storage = MemoryStorage::new();
-    for (name, text, expected) in [("a", &b"REDIS0011"[..], true), ("b", b"REDI", false), ("c", b"", false)] {
+    let files =
+        [("a", &b"REDIS0011"[..], true), ("b", b"VALKEY080", true), ("c", b"REDI", false), ("d", b"", false)];
+    for (name, text, expected) in files {
         let path = Path::new(name);
         storage.create(path).and_then(|mut file| file.write_all(text)).expect("no fault is set");
         assert_eq!(has_preamble(&storage, path).ok(), Some(expected));

@@ -15,6 +15,7 @@ use super::preallocation::{
     self, END_LINE_BYTES, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, Patches, TRUNCATED_FRAME,
     UNFRAMED_BYTES_MAX,
 };
+use crate::format::{MAGIC, SIGNATURE_BYTES, VALKEY_MAGIC};
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Args, Slice};
@@ -512,6 +513,6 @@ fn shown(byte: u8) -> String {
 /// Whether a file begins with an RDB file. Its commands, if there are any, follow that.
 pub fn has_preamble(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
-    storage.open(path)?.take(5).read_to_end(&mut start)?;
-    Ok(start == b"REDIS")
+    storage.open(path)?.take(SIGNATURE_BYTES as u64).read_to_end(&mut start)?;
+    Ok(start.starts_with(MAGIC) || start.starts_with(VALKEY_MAGIC))
 }

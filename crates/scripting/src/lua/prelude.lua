@@ -720,13 +720,15 @@ do
   end
 end
 
--- Makes an environment with its own globals. `redis` has these fields and the functions that run commands.
--- With `loading_fields` it is one of libraries: while their code is loaded, `redis` has these fields only.
+-- Makes an environment with its own globals. `redis` has these fields and the functions that run commands;
+-- `server` is the same table, as in Valkey. With `loading_fields` it is one of libraries: while their code is
+-- loaded, `redis` has these fields only.
 local function new_environment(fields, loading_fields)
   local environment = {}
   local redis = copy(fields, { call = native.call, pcall = native.pcall })
   local globals = copy(libraries, copy(base, copy(plain, {})))
   globals.redis = seal(redis)
+  globals.server = globals.redis
   globals._VERSION = _VERSION
   globals.loadstring, globals.load = loaders(environment)
   local function missing(_, name)
@@ -758,8 +760,8 @@ local function new_environment(fields, loading_fields)
   -- Runs the code of a library. Returns whether it went well, and what it raised.
   if loading_fields then
     local door = getmetatable(environment.globals)
-    local loading_redis = setmetatable(loading_fields, { __index = missing })
-    local loading = setmetatable({ redis = seal(loading_redis) }, { __index = missing })
+    local loading_redis = seal(setmetatable(loading_fields, { __index = missing }))
+    local loading = setmetatable({ redis = loading_redis, server = loading_redis }, { __index = missing })
     function environment.load(chunk)
       door.__index = loading
       local ok, value = xpcall(chunk, describe)
