@@ -6,13 +6,11 @@ import pathlib
 import re
 import resource
 import shutil
-import signal
 import threading
 import time
 
 import pytest
 
-from support import servers
 from support.servers import subject_is_oracle
 from support.waiting import eventually, persistence, until_written
 
@@ -662,15 +660,8 @@ def test_replies_keep_their_order_while_they_wait(start_server):
 
 
 @pytest.fixture
-def fillable(start_server, monkeypatch):
+def fillable(start_server):
     """A server that logs, whose disk may fill up: see `limit_file_bytes`."""
-    die_with_parent = servers.die_with_parent
-
-    def ignore_limit():
-        die_with_parent()
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
     return logged_server(start_server, appendfsync="everysec")
 
 

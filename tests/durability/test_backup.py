@@ -2,14 +2,12 @@
 
 import os
 import shutil
-import signal
 import threading
 import time
 
 import pytest
 
 from durability.test_aof import FOLDER, NAME, digest, limit_file_bytes, run_commands, words_of
-from support import servers
 from support.crowd import Crowd
 from support.seeds import generator
 from support.servers import subject_is_oracle, subject_path
@@ -427,14 +425,7 @@ def test_the_folder_of_the_append_only_file_is_no_folder_for_backups(start_serve
         assert digest(connection) == before and status(connection)["state"] == "idle"
 
 
-def test_a_full_disk_fails_the_backup_and_no_write(start_server, monkeypatch):
-    die_with_parent = servers.die_with_parent
-
-    def ignore_limit():
-        die_with_parent()
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
+def test_a_full_disk_fails_the_backup_and_no_write(start_server):
     server = start_server(options={"appendfsync": "always"})
     with server.connect() as connection:
         begin(connection)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
 /// A signal that the server acts on.
@@ -51,7 +51,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM, SIGINT and SIGHUP. To be called once.
+    /// Takes over SIGTERM, SIGINT and SIGHUP. SIGXFSZ does nothing from then on: a write past the limit of the
+    /// size of files (`ulimit -f`) is an error. To be called once.
     pub fn install() -> io::Result<Signals> {
         let (bytes, writer) = UnixStream::pair()?;
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -63,6 +64,7 @@ impl Signals {
             flag::register(*number, Arc::clone(came))?;
             low_level::pipe::register(*number, writer.try_clone()?)?;
         }
+        flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         Ok(Signals { bytes, came, interrupted })
     }
 
