@@ -18,6 +18,7 @@ from differential.test_generated import compare_episodes
 from differential.test_matrix import SETUPS, SHOWN_MAX, play
 from support.modules import COMMANDS, LATER, has_series, need_modules
 from support.servers import Server, subject_is_oracle
+from support.steps import figures
 
 HERE = pathlib.Path(__file__).parent
 STREAMS = sorted((HERE / "streams" / "modules").glob("*.txt"))
@@ -149,3 +150,26 @@ def test_module_command_docs(protocol, servers):
 
 def pick(documentation):
     return {key.value: value.value for key, value in pairs(documentation) if key.value in (b"group", b"module")}
+
+
+def test_questions_to_digests_count_as_lookups(servers):
+    """Whether they compress the digest or not, and where they fail."""
+    questions = (
+        "CDF d 2", "RANK d 2", "REVRANK d 9", "BYRANK d 1", "BYREVRANK d 0", "QUANTILE d 0.5 0.9",
+        "TRIMMED_MEAN d 0.1 0.9", "MIN d", "MAX d", "INFO d", "CDF d x", "RANK none 1", "CDF none 1",
+    )
+    counted = []
+    for server in servers:
+        with server.connect() as connection:
+            connection.call("FLUSHALL")
+            connection.call("TDIGEST.CREATE", "d")
+            counts = []
+            for question in questions * 2:
+                connection.call("TDIGEST.ADD", "d", 1, 2, 3, 9)
+                before = figures(connection, "stats")
+                connection(*f"TDIGEST.{question}".split())
+                after = figures(connection, "stats")
+                names = ("keyspace_hits", "keyspace_misses")
+                counts.append((question, [int(after[name]) - int(before[name]) for name in names]))
+            counted.append(counts)
+    assert counted[0] == counted[1]

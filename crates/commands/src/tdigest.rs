@@ -28,23 +28,31 @@ fn digest<'a>(access: &'a Access<'_>, key: &[u8]) -> Outcome<&'a TDigest> {
     access.collection(key)?.ok_or(NO_KEY)
 }
 
-/// Has `work` called with the digest at a key, compressed.
-fn ask<R>(access: &mut Access<'_>, key: &[u8], work: impl FnOnce(&TDigest) -> R) -> Outcome<R> {
+/// Asks the digest at a key: finds it, has the arguments parsed, since mistakes in them come after that, and
+/// has `answer` called with the digest, compressed if it `is_compressed_for` them.
+fn ask<A, R>(
+    access: &mut Access<'_>,
+    key: &[u8],
+    parse: impl FnOnce() -> Outcome<A>,
+    is_compressed_for: impl FnOnce(&TDigest, &A) -> bool,
+    answer: impl FnOnce(&TDigest, &A) -> R,
+) -> Outcome<R> {
     let found = digest(access, key)?;
-    if found.is_compressed() {
-        return Ok(work(found));
+    let asked = parse()?;
+    if found.is_compressed() || !is_compressed_for(found, &asked) {
+        return Ok(answer(found, &asked));
     }
     // Not so for what comes from the primary or from a log.
     let is_client_of_replica = access.keyspace().keeps_expired() && !access.is_loading();
     if is_client_of_replica {
-        return Ok(work(&found.compressed()));
+        return Ok(answer(&found.compressed(), &asked));
     }
     let found = access.collection_mut::<TDigest>(key)?.ok_or(NO_KEY)?;
     // A digest whose sums overflow is asked as it is.
     _ = found.compress();
-    let answer = work(found);
+    let answered = answer(found, &asked);
     access.count_changes(1);
-    Ok(answer)
+    Ok(answered)
 }
 
 fn compression(argument: &[u8]) -> Outcome<i64> {

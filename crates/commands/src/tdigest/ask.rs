@@ -1,6 +1,7 @@
 //! Questions to t-digests.
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::TDigest;
 use smallvec::SmallVec;
 
 use super::{ask, digest};
@@ -10,13 +11,14 @@ use crate::parse;
 
 type Numbers = SmallVec<[f64; 16]>;
 
-/// The numbers from argument 2 on, once the key is known to hold a digest: mistakes in them come after that.
-fn numbers(access: &Access<'_>, args: Args<'_>, name: &str, error: &'static str) -> Outcome<Numbers> {
-    if args.len() < 3 {
-        return Err(Error::arity(name));
-    }
-    digest(access, args.at(1))?;
+/// The numbers from argument 2 on.
+fn numbers(args: Args<'_>, error: &'static str) -> Outcome<Numbers> {
     args.from(2).iter().map(|word| parse::float_or(word, error)).collect()
+}
+
+/// Every question asks for a compressed digest.
+fn always<A>(_: &TDigest, _: &A) -> bool {
+    true
 }
 
 fn write_doubles(numbers: &[f64], reply: &mut Reply) -> Outcome {
@@ -52,27 +54,24 @@ pub(super) fn quantile(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     if args.len() < 3 {
         return Err(Error::arity("tdigest.quantile"));
     }
-    let found = digest(access, args.at(1))?;
-    let mut parts = Numbers::new();
-    for word in args.from(2) {
+    let part = |word: &[u8]| {
         let part = parse::float_or(word, "ERR T-Digest: error parsing quantile")?;
-        if !(0.0..=1.0).contains(&part) {
-            return Err(Error::fixed("ERR T-Digest: quantile should be in [0,1]"));
-        }
-        parts.push(part);
-    }
-    let answers = if found.is_compressed() {
-        found.quantiles(&parts)
-    } else {
-        ask(access, args.at(1), |digest| digest.quantiles(&parts))?
+        let is_part = (0.0..=1.0).contains(&part);
+        is_part.then_some(part).ok_or(Error::fixed("ERR T-Digest: quantile should be in [0,1]"))
     };
+    let parts = || args.from(2).iter().map(part).collect::<Outcome<Numbers>>();
+    let answers = ask(access, args.at(1), parts, always, |digest, parts| digest.quantiles(parts))?;
     write_doubles(&answers, reply)
 }
 
 pub(super) fn cdf(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let numbers = numbers(access, args, "tdigest.cdf", "ERR T-Digest: error parsing cdf")?;
-    let answers: Numbers =
-        ask(access, args.at(1), |digest| numbers.iter().map(|&number| digest.part_below(number)).collect())?;
+    if args.len() < 3 {
+        return Err(Error::arity("tdigest.cdf"));
+    }
+    let numbers = || numbers(args, "ERR T-Digest: error parsing cdf");
+    let answers: Numbers = ask(access, args.at(1), numbers, always, |digest, numbers| {
+        numbers.iter().map(|&number| digest.part_below(number)).collect()
+    })?;
     write_doubles(&answers, reply)
 }
 
@@ -82,18 +81,18 @@ fn ranks(
     reply: &mut Reply,
     (name, reverse): (&str, bool),
 ) -> Outcome {
-    let numbers = numbers(access, args, name, "ERR T-Digest: error parsing value")?;
-    let found = digest(access, args.at(1))?;
+    if args.len() < 3 {
+        return Err(Error::arity(name));
+    }
+    let numbers = || numbers(args, "ERR T-Digest: error parsing value");
     // Only a number within the range is looked for among the nodes.
-    let range = found.range();
-    let is_within = |&number: &f64| range.is_some_and(|(min, max)| !(number < min || number > max));
-    let answers: SmallVec<[i64; 16]> = if numbers.iter().any(is_within) {
-        ask(access, args.at(1), |digest| {
-            numbers.iter().map(|&number| digest.rank(number, reverse)).collect()
-        })?
-    } else {
-        numbers.iter().map(|&number| found.rank(number, reverse)).collect()
+    let is_one_within = |digest: &TDigest, numbers: &Numbers| {
+        let range = digest.range();
+        numbers.iter().any(|&number| range.is_some_and(|(min, max)| !(number < min || number > max)))
     };
+    let answers: SmallVec<[i64; 16]> = ask(access, args.at(1), numbers, is_one_within, |digest, numbers| {
+        numbers.iter().map(|&number| digest.rank(number, reverse)).collect()
+    })?;
     write_integers(&answers, reply)
 }
 
@@ -114,22 +113,18 @@ fn by_ranks(
     if args.len() < 3 {
         return Err(Error::arity(name));
     }
-    let count = digest(access, args.at(1))?.count();
-    let mut ranks: SmallVec<[i64; 16]> = SmallVec::new();
-    for word in args.from(2) {
+    let rank = |word: &[u8]| {
         let rank = parse::integer_or(word, "ERR T-Digest: error parsing rank")?;
-        if rank < 0 {
-            return Err(Error::fixed("ERR T-Digest: rank needs to be non negative"));
-        }
-        ranks.push(rank);
-    }
-    // Only a rank between the ends is looked for among the nodes.
-    let answers: Numbers = if ranks.iter().any(|&rank| rank > 0 && rank < count) {
-        ask(access, args.at(1), |digest| ranks.iter().map(|&rank| digest.by_rank(rank, reverse)).collect())?
-    } else {
-        let digest = digest(access, args.at(1))?;
-        ranks.iter().map(|&rank| digest.by_rank(rank, reverse)).collect()
+        (rank >= 0).then_some(rank).ok_or(Error::fixed("ERR T-Digest: rank needs to be non negative"))
     };
+    let ranks = || args.from(2).iter().map(rank).collect::<Outcome<SmallVec<[i64; 16]>>>();
+    // Only a rank between the ends is looked for among the nodes.
+    let is_one_between = |digest: &TDigest, ranks: &SmallVec<[i64; 16]>| {
+        ranks.iter().any(|&rank| rank > 0 && rank < digest.count())
+    };
+    let answers: Numbers = ask(access, args.at(1), ranks, is_one_between, |digest, ranks| {
+        ranks.iter().map(|&rank| digest.by_rank(rank, reverse)).collect()
+    })?;
     write_doubles(&answers, reply)
 }
 
@@ -145,21 +140,24 @@ pub(super) fn trimmed_mean(access: &mut Access<'_>, args: Args<'_>, reply: &mut 
     if args.len() != 4 {
         return Err(Error::arity("tdigest.trimmed_mean"));
     }
-    digest(access, args.at(1))?;
-    let low = parse::float_or(args.at(2), "ERR T-Digest: error parsing low_cut_percentile")?;
-    let high = parse::float_or(args.at(3), "ERR T-Digest: error parsing high_cut_percentile")?;
-    let parts = 0.0..=1.0;
-    if !parts.contains(&low) || !parts.contains(&high) {
-        return Err(Error::fixed(
-            "ERR T-Digest: low_cut_percentile and high_cut_percentile should be in [0,1]",
-        ));
-    }
-    if low >= high {
-        return Err(Error::fixed(
-            "ERR T-Digest: low_cut_percentile should be lower than high_cut_percentile",
-        ));
-    }
-    reply.double(ask(access, args.at(1), |digest| digest.trimmed_mean(low, high))?);
+    let parts = || {
+        let low = parse::float_or(args.at(2), "ERR T-Digest: error parsing low_cut_percentile")?;
+        let high = parse::float_or(args.at(3), "ERR T-Digest: error parsing high_cut_percentile")?;
+        let parts = 0.0..=1.0;
+        if !parts.contains(&low) || !parts.contains(&high) {
+            return Err(Error::fixed(
+                "ERR T-Digest: low_cut_percentile and high_cut_percentile should be in [0,1]",
+            ));
+        }
+        if low >= high {
+            return Err(Error::fixed(
+                "ERR T-Digest: low_cut_percentile should be lower than high_cut_percentile",
+            ));
+        }
+        Ok((low, high))
+    };
+    let mean = ask(access, args.at(1), parts, always, |digest, &(low, high)| digest.trimmed_mean(low, high))?;
+    reply.double(mean);
     Ok(())
 }
 
