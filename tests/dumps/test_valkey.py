@@ -102,3 +102,27 @@ def test_payloads(valkey, subject):
             asked = ["HPEXPIRETIME", key, "FIELDS", len(fields), *fields]
             assert ours.call(*asked) == theirs.call(*asked)
             assert ours.call("HMGET", key, *fields) == theirs.call("HMGET", key, *fields)
+
+
+def test_a_configuration_file_of_all_directives(valkey, start_server, tmp_path):
+    """As it is by default, and as changed as it can be where only Valkey knows the directive."""
+    with valkey.connect() as connection:
+        words = [word.decode() for word in connection.call("CONFIG", "GET", "*")]
+    told = dict(zip(words[::2], words[1::2]))
+    own = {"port", "dir", "unixsocket", "pidfile", "logfile", "replicaof", "slaveof"}
+    changed = {"log-format": "logfmt", "availability-zone": "a", "primaryauth": "secret", "rdma-bind": "::1 127.0.0.1"}
+    # A file has one name of each setting.
+    own |= {"masterauth", "slowlog-log-slower-than", "slowlog-max-len", "commandlog-slow-execution-max-len"}
+    values = {name: value for name, value in told.items() if name not in own} | changed
+    lines = [f'{name} "{value}"' for name, value in values.items()]
+    server = start_server(directory=tmp_path, config_lines=lines)
+    with server.connect() as connection:
+        assert connection.call("CONFIG", "GET", "primaryauth", "masterauth") == [
+            b"primaryauth", b"secret", b"masterauth", b"secret",
+        ]
+        assert connection.call("CONFIG", "SET", "commandlog-execution-slower-than", 5) == b"OK"
+        assert connection.call("CONFIG", "GET", "slowlog-*") == [b"slowlog-log-slower-than", b"5", b"slowlog-max-len", b"128"]
+    log = server.log_path.read_text()
+    for name in ("log-format", "availability-zone", "rdma-bind"):
+        assert f"The directive '{name}' is accepted but has no effect" in log
+    assert "'mptcp'" not in log and "'primaryauth'" not in log

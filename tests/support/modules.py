@@ -10,7 +10,8 @@ import ctypes
 import os
 import pathlib
 
-FILES = ("rejson.so", "redisbloom.so")
+BLOOM = "redisbloom.so"
+FILES = ("rejson.so", BLOOM)
 # It needs OpenSSL 1.1, which few systems have still; a folder with it may be named by LD_LIBRARY_PATH.
 SERIES = "redistimeseries.so"
 # Who writes and who reads, where values go both ways.

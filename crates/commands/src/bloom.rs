@@ -11,11 +11,13 @@ pub(crate) use table::COMMANDS;
 
 use std::ops::ControlFlow;
 
+use mantissa_number::{FloatText, format_f64};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{BloomAdded, BloomFilter, ValueType};
 
 use crate::access::Access;
 use crate::error::{Error, Outcome};
+use crate::filter_settings::BloomMaking;
 use crate::parse;
 
 const NOT_FOUND: Error = Error::fixed("ERR not found");
@@ -23,22 +25,36 @@ const FULL: &str = "ERR non scaling filter is full";
 const TOO_LARGE: &str = "ERR problem inserting into filter";
 const NO_MEMORY: Error = Error::fixed("ERR Insufficient memory to create filter");
 
-/// How a new filter is made.
-#[derive(Clone, Copy)]
-struct Making {
-    capacity: i64,
-    error: f64,
-    /// Only its low 32 bits count.
-    expansion: i64,
-    is_fixed: bool,
+fn made(making: BloomMaking) -> Option<BloomFilter> {
+    let capacity = u64::try_from(making.capacity).ok()?;
+    BloomFilter::new(capacity, making.error, making.expansion as u32, making.is_fixed)
 }
 
-impl Making {
-    const DEFAULT: Making = Making { capacity: 100, error: 0.01, expansion: 2, is_fixed: false };
+/// How a filter is made that is told nothing.
+fn default_making(access: &Access<'_>) -> BloomMaking {
+    if access.is_loading() { BloomMaking::DEFAULT } else { access.settings().filters.bloom }
+}
 
-    fn filter(self) -> Option<BloomFilter> {
-        let capacity = u64::try_from(self.capacity).ok()?;
-        BloomFilter::new(capacity, self.error, self.expansion as u32, self.is_fixed)
+/// What is made where a command asks for `making` and the settings are not at their defaults: the log tells
+/// no expansion of a filter that does not grow.
+fn loggable(making: BloomMaking) -> BloomMaking {
+    let expansion = if making.is_fixed { BloomMaking::DEFAULT.expansion } else { making.expansion };
+    BloomMaking { expansion, ..making }
+}
+
+/// Logs how the filter at a key was made, and then the command that made it, if there is one that does not
+/// say so.
+fn log_making(access: &mut Access<'_>, making: BloomMaking, key: &[u8], command: Option<Args<'_>>) {
+    let mut error = FloatText::new();
+    let error = format_f64(&mut error, making.error).as_bytes();
+    let (capacity, expansion) = (making.capacity.to_string(), making.expansion.to_string());
+    let (capacity, expansion) = (capacity.as_bytes(), expansion.as_bytes());
+    match making.is_fixed {
+        true => access.log_instead(&[b"BF.RESERVE", key, error, capacity, b"NONSCALING"]),
+        false => access.log_instead(&[b"BF.RESERVE", key, error, capacity, b"EXPANSION", expansion]),
+    }
+    if let Some(command) = command {
+        access.log_instead(&command.iter().collect::<Vec<_>>());
     }
 }
 
@@ -64,25 +80,33 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if capacity <= 0 {
         return Err(Error::fixed("ERR (capacity should be larger than 0)"));
     }
+    let default = default_making(access);
+    let mut making = BloomMaking { capacity, error, ..default };
     let is_fixed = place_of(args, "NONSCALING").is_some();
-    let mut expansion = Making::DEFAULT.expansion;
+    making.is_fixed |= is_fixed;
     if let Some(place) = place_of(args, "EXPANSION") {
         let text = args.get(place + 1).ok_or(Error::fixed("ERR no expansion"))?;
         if is_fixed {
             return Err(Error::fixed("Nonscaling filters cannot expand"));
         }
-        expansion = parse::integer_or(text, "ERR bad expansion")?;
-        if expansion < 1 {
+        making.expansion = parse::integer_or(text, "ERR bad expansion")?;
+        if making.expansion < 1 {
             return Err(Error::fixed("ERR expansion should be greater or equal to 1"));
         }
+        making.is_fixed = false;
     }
     let key = args.at(1);
     if access.collection_mut::<BloomFilter>(key)?.is_some() {
         return Err(Error::fixed("ERR item exists"));
     }
-    let filter = Making { capacity, error, expansion, is_fixed }.filter().ok_or(NO_MEMORY)?;
+    let is_default = default == BloomMaking::DEFAULT;
+    let making = if is_default { making } else { loggable(making) };
+    let filter = made(making).ok_or(NO_MEMORY)?;
     access.put(key, filter.into_value(), None)?;
     access.changed(key);
+    if !is_default {
+        log_making(access, making, key, None);
+    }
     reply.ok();
     Ok(())
 }
@@ -109,9 +133,13 @@ fn add_all(filter: &mut BloomFilter, items: Args<'_>, reply: &mut Reply) -> bool
     is_changed
 }
 
-/// The filter at a key, to change, and whether it was made now, by default.
-fn filter_or_new<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<(&'a mut BloomFilter, bool)> {
-    let make = || Making::DEFAULT.filter().unwrap_or_default().into_value();
+/// The filter at a key, to change, and whether it was made now, in this way.
+fn filter_or_new<'a>(
+    access: &'a mut Access<'_>,
+    key: &[u8],
+    making: BloomMaking,
+) -> Outcome<(&'a mut BloomFilter, bool)> {
+    let make = || made(making).unwrap_or_default().into_value();
     let (entry, is_new) = access.find_or_insert(key, make)?;
     let filter = entry.into_mut().collection_mut().and_then(BloomFilter::of_mut);
     filter.map(|filter| (filter, is_new)).ok_or(Error::WRONG_TYPE)
@@ -122,10 +150,14 @@ fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Error::arity("bf.add"));
     }
     let key = args.at(1);
-    let (filter, is_made) = filter_or_new(access, key)?;
+    let making = default_making(access);
+    let (filter, is_made) = filter_or_new(access, key, making)?;
     let added = filter.add(args.at(2));
     if is_made || added == BloomAdded::New {
         access.changed(key);
+    }
+    if is_made && making != BloomMaking::DEFAULT {
+        log_making(access, making, key, Some(args));
     }
     match added {
         BloomAdded::New | BloomAdded::Present => reply.boolean(added == BloomAdded::New),
@@ -140,24 +172,28 @@ fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Error::arity("bf.madd"));
     }
     let key = args.at(1);
-    let (filter, is_made) = filter_or_new(access, key)?;
+    let making = default_making(access);
+    let (filter, is_made) = filter_or_new(access, key, making)?;
     if add_all(filter, args.from(2), reply) || is_made {
         access.changed(key);
+    }
+    if is_made && making != BloomMaking::DEFAULT {
+        log_making(access, making, key, Some(args));
     }
     Ok(())
 }
 
 /// The options of BF.INSERT, of which the module looks at single letters only.
 struct Insertion<'a> {
-    making: Making,
+    making: BloomMaking,
     creates: bool,
     items: Args<'a>,
 }
 
 impl<'a> Insertion<'a> {
-    fn parse(args: Args<'a>) -> Outcome<Self> {
+    fn parse(args: Args<'a>, default: BloomMaking) -> Outcome<Self> {
         let arity = || Error::arity("bf.insert");
-        let (mut making, mut creates, mut at) = (Making::DEFAULT, true, 2);
+        let (mut making, mut creates, mut at) = (default, true, 2);
         let items = loop {
             let word = args.get(at).ok_or_else(arity)?;
             let letter = |index: usize| word.get(index).map_or(0, u8::to_ascii_lowercase);
@@ -168,7 +204,10 @@ impl<'a> Insertion<'a> {
             match letter(0) {
                 b'i' => break args.from(at + 1),
                 b'e' if letter(1) == b'r' => making.error = parse::float_or(value()?, "Bad error rate")?,
-                b'e' => making.expansion = parse::integer_or(value()?, "Bad expansion")?,
+                b'e' => {
+                    making.expansion = parse::integer_or(value()?, "Bad expansion")?;
+                    making.is_fixed &= !default.is_fixed;
+                }
                 b'c' => making.capacity = parse::integer_or(value()?, "Bad capacity")?,
                 b'n' if letter(2) == b'c' => creates = false,
                 b'n' => making.is_fixed = true,
@@ -191,16 +230,22 @@ fn insert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     if args.len() < 4 {
         return Err(Error::arity("bf.insert"));
     }
-    let Insertion { making, creates, items } = Insertion::parse(args)?;
+    let default = default_making(access);
+    let Insertion { making, creates, items } = Insertion::parse(args, default)?;
     let key = args.at(1);
     let mut is_changed = false;
     if access.collection_mut::<BloomFilter>(key)?.is_none() {
         if !creates {
             return Err(NOT_FOUND);
         }
-        let filter = making.filter().ok_or(NO_MEMORY)?;
+        let is_default = default == BloomMaking::DEFAULT;
+        let making = if is_default { making } else { loggable(making) };
+        let filter = made(making).ok_or(NO_MEMORY)?;
         access.put(key, filter.into_value(), None)?;
         is_changed = true;
+        if !is_default {
+            log_making(access, making, key, Some(args));
+        }
     }
     let filter = access.collection_mut::<BloomFilter>(key)?.ok_or(NOT_FOUND)?;
     is_changed |= add_all(filter, items, reply);

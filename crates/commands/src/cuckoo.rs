@@ -14,39 +14,59 @@ use mantissa_store::{CuckooAdded, CuckooFilter, CuckooShape, ValueType};
 
 use crate::access::Access;
 use crate::error::{Error, Outcome};
+use crate::filter_settings::CuckooMaking;
 use crate::parse;
 
 const NOT_FOUND: Error = Error::fixed("ERR not found");
 const TOO_FEW: Error = Error::fixed("Capacity must be at least (BucketSize * 2)");
 const NO_MEMORY: &str = "ERR Insufficient memory";
 
-/// How a new filter is made.
-#[derive(Clone, Copy)]
-struct Making {
-    capacity: i64,
-    bucket_size: i64,
-    steps: i64,
-    growth: i64,
+fn made(making: CuckooMaking) -> Option<CuckooFilter> {
+    let capacity = u64::try_from(making.capacity).ok()?;
+    let small = |number: i64| u16::try_from(number).ok();
+    let (bucket_size, steps, growth) =
+        (small(making.bucket_size)?, small(making.steps)?, small(making.growth)?);
+    CuckooFilter::new(CuckooShape::new(capacity, bucket_size, steps, growth)?)
 }
 
-impl Making {
-    const DEFAULT: Making = Making { capacity: 1024, bucket_size: 2, steps: 20, growth: 1 };
+/// Makes the filter at a key where nothing is.
+fn put_made(access: &mut Access<'_>, key: &[u8], making: CuckooMaking) -> Outcome {
+    let filter = made(making).ok_or(Error::fixed("ERR Insufficient memory to create filter"))?;
+    access.put(key, filter.into_value(), None)?;
+    access.changed(key);
+    Ok(())
+}
 
-    fn filter(self) -> Option<CuckooFilter> {
-        let capacity = u64::try_from(self.capacity).ok()?;
-        let small = |number: i64| u16::try_from(number).ok();
-        let (bucket_size, steps, growth) =
-            (small(self.bucket_size)?, small(self.steps)?, small(self.growth)?);
-        CuckooFilter::new(CuckooShape::new(capacity, bucket_size, steps, growth)?)
-    }
+/// How a filter is made that is told nothing.
+fn default_making(access: &Access<'_>) -> CuckooMaking {
+    if access.is_loading() { CuckooMaking::DEFAULT } else { access.settings().filters.cuckoo }
+}
 
-    /// Makes the filter at a key where nothing is.
-    fn put(self, access: &mut Access<'_>, key: &[u8]) -> Outcome {
-        let filter = self.filter().ok_or(Error::fixed("ERR Insufficient memory to create filter"))?;
-        access.put(key, filter.into_value(), None)?;
-        access.changed(key);
-        Ok(())
+/// Logs how the filter at a key was made, and then the command that made it, if there is one that does not
+/// say so.
+fn log_making(access: &mut Access<'_>, making: CuckooMaking, key: &[u8], command: Option<Args<'_>>) {
+    let CuckooMaking { capacity, bucket_size, steps, growth } = making;
+    let [capacity, bucket_size, steps, growth] =
+        [capacity, bucket_size, steps, growth].map(|number| number.to_string());
+    access.log_instead(&[
+        b"CF.RESERVE",
+        key,
+        capacity.as_bytes(),
+        b"BUCKETSIZE",
+        bucket_size.as_bytes(),
+        b"MAXITERATIONS",
+        steps.as_bytes(),
+        b"EXPANSION",
+        growth.as_bytes(),
+    ]);
+    if let Some(command) = command {
+        access.log_instead(&command.iter().collect::<Vec<_>>());
     }
+}
+
+/// With so many parts a filter takes no further items.
+fn parts_max(access: &Access<'_>) -> usize {
+    if access.is_loading() { usize::MAX } else { access.settings().filters.cuckoo_parts_max }
 }
 
 /// The filter at a key, to read.
@@ -75,7 +95,8 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if args.len() < 3 || args.len().is_multiple_of(2) {
         return Err(Error::arity("cf.reserve"));
     }
-    let mut making = Making::DEFAULT;
+    let default = default_making(access);
+    let mut making = default;
     making.capacity = parse::integer_or(args.at(2), "Bad capacity")?;
     making.steps = option(args, "MAXITERATIONS", 1..=65_535)?.unwrap_or(making.steps);
     making.bucket_size = option(args, "BUCKETSIZE", 1..=255)?.unwrap_or(making.bucket_size);
@@ -87,15 +108,19 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if access.collection_mut::<CuckooFilter>(key)?.is_some() {
         return Err(Error::fixed("ERR item exists"));
     }
-    making.put(access, key)?;
+    put_made(access, key, making)?;
+    if default != CuckooMaking::DEFAULT {
+        log_making(access, making, key, None);
+    }
     reply.ok();
     Ok(())
 }
 
 /// The filter at a key, to add items to.
 fn filter_to_fill<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut CuckooFilter> {
+    let parts_max = parts_max(access);
     let filter = access.collection_mut::<CuckooFilter>(key)?.ok_or(NOT_FOUND)?;
-    if filter.is_exhausted() {
+    if filter.filters() >= parts_max {
         return Err(Error::fixed("Maximum expansions reached"));
     }
     Ok(filter)
@@ -103,15 +128,19 @@ fn filter_to_fill<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut
 
 fn add_one(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_new: bool) -> Outcome {
     let key = args.at(1);
-    let make = || Making::DEFAULT.filter().unwrap_or_default().into_value();
+    let (making, parts_max) = (default_making(access), parts_max(access));
+    let make = || made(making).unwrap_or_default().into_value();
     let (entry, is_made) = access.find_or_insert(key, make)?;
     let filter = entry.into_mut().collection_mut().and_then(CuckooFilter::of_mut).ok_or(Error::WRONG_TYPE)?;
-    if filter.is_exhausted() {
+    if filter.filters() >= parts_max {
         return Err(Error::fixed("Maximum expansions reached"));
     }
     let added = filter.add(args.at(2), only_new);
     if is_made || added == CuckooAdded::New {
         access.changed(key);
+    }
+    if is_made && making != CuckooMaking::DEFAULT {
+        log_making(access, making, key, Some(args));
     }
     match added {
         CuckooAdded::New | CuckooAdded::Present => reply.boolean(added == CuckooAdded::New),
@@ -137,15 +166,15 @@ fn addnx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 
 /// The options of CF.INSERT and CF.INSERTNX, of which the module looks at the first letters only.
 struct Insertion<'a> {
-    making: Making,
+    making: CuckooMaking,
     creates: bool,
     items: Args<'a>,
 }
 
 impl<'a> Insertion<'a> {
-    fn parse(args: Args<'a>, name: &str) -> Outcome<Self> {
+    fn parse(args: Args<'a>, name: &str, default: CuckooMaking) -> Outcome<Self> {
         let arity = || Error::arity(name);
-        let (mut making, mut creates, mut at) = (Making::DEFAULT, true, 2);
+        let (mut making, mut creates, mut at) = (default, true, 2);
         let items = loop {
             let word = args.get(at).ok_or_else(arity)?;
             match word.first().map_or(0, u8::to_ascii_lowercase) {
@@ -171,10 +200,14 @@ fn insert_all(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_n
     if args.len() < 4 {
         return Err(Error::arity(name));
     }
-    let Insertion { making, creates, items } = Insertion::parse(args, name)?;
+    let default = default_making(access);
+    let Insertion { making, creates, items } = Insertion::parse(args, name, default)?;
     let key = args.at(1);
     if creates && access.collection_mut::<CuckooFilter>(key)?.is_none() {
-        making.put(access, key)?;
+        put_made(access, key, making)?;
+        if default != CuckooMaking::DEFAULT {
+            log_making(access, making, key, Some(args));
+        }
     }
     let filter = filter_to_fill(access, key)?;
     reply.array(items.len());

@@ -17,6 +17,7 @@ mod expire;
 mod expire_cycle;
 mod expiry;
 mod families;
+mod filter_settings;
 mod generic;
 mod geo;
 pub mod glob;
@@ -60,6 +61,7 @@ pub use effects::{
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use families::FAMILIES;
+pub use filter_settings::{BloomMaking, CuckooMaking, FilterSettings};
 pub use keys::{InvalidArguments, find_keys, key_flags};
 pub use object::memory_usage;
 pub use registry::{CARRIED_AT, Command, Registry};

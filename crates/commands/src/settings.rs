@@ -2,6 +2,7 @@
 
 use mantissa_store::EncodingLimits;
 
+use crate::filter_settings::FilterSettings;
 use crate::series_settings::SeriesSettings;
 
 /// How the access clock of entries is kept.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub lazy_eviction: bool,
     /// What new time series are told.
     pub series: SeriesSettings,
+    /// How filters are made by commands that do not say it.
+    pub filters: FilterSettings,
 }
 
 impl Default for Settings {
@@ -65,6 +68,7 @@ impl Default for Settings {
             lazy_expire: false,
             lazy_eviction: false,
             series: SeriesSettings::default(),
+            filters: FilterSettings::default(),
         }
     }
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod foreign;
 mod kind;
 mod line;
 mod load;
@@ -58,13 +59,22 @@ static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
     names
 });
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Name>> =
-    LazyLock::new(|| NAMES.iter().map(|name| (name.text.as_bytes(), name)).collect());
+/// The same with Valkey's names.
+static BY_NAME: LazyLock<HashMap<&'static [u8], Name>> = LazyLock::new(|| {
+    let own = NAMES.iter().map(|name| (name.text.as_bytes(), Name { ..*name }));
+    let mut by_name: HashMap<_, _> = own.collect();
+    for (text, name) in foreign::NAMES {
+        if let Some(directive) = by_name.get(name.as_bytes()).map(|name| name.directive) {
+            by_name.insert(text.as_bytes(), Name { text, directive });
+        }
+    }
+    by_name
+});
 
 static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
 
 fn find(name: &[u8]) -> Option<&'static Name> {
-    BY_NAME.get(name.to_ascii_lowercase().as_slice()).copied()
+    BY_NAME.get(name.to_ascii_lowercase().as_slice())
 }
 
 /// Whether text is a pattern rather than a name.

@@ -2,8 +2,9 @@
 //! replace earlier ones.
 
 use super::error::{ConfigError, Origin, Warning};
+use super::foreign;
 use super::line::{needs_quotes, quote, split_words};
-use super::refusal::reason;
+use super::refusal::{Refusal, reason};
 use super::words::WRONG_COUNT;
 use super::{Config, DIRECTIVES, INERT, MULTI, directive, is_pattern};
 use mantissa_commands::glob;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 /// How deep `include` may nest.
 const INCLUDE_DEPTH_MAX: usize = 16;
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
+const NOT_YET: &str = "this version does not implement it yet";
 const DUPLICATE_USER: &str = "Duplicate user found. A user can only be defined once in config files";
 
 /// The directives that change whose data a server has and have no effect yet, and what would start instead.
@@ -273,16 +275,37 @@ impl Loader {
                 self.config.users.push((user.clone(), rules.to_vec()));
                 self.config.user_origins.push(origin.clone());
             }
-            (b"loadmodule", [path, arguments @ ..]) => {
-                self.config.modules.push((path.clone(), arguments.to_vec()));
-                self.note_line("loadmodule", origin, text);
-                self.warn("loadmodule", "modules are not supported");
-            }
+            (b"loadmodule", [path, arguments @ ..]) => match foreign::built_in(path) {
+                Some(module) => self.apply_arguments(module, arguments).map_err(|reason| error(&reason))?,
+                None => {
+                    self.config.modules.push((path.clone(), arguments.to_vec()));
+                    self.note_line("loadmodule", origin, text);
+                    self.warn("loadmodule", "modules are not supported");
+                }
+            },
             (b"sentinel", _) => return Err(error("sentinel directive while not in sentinel mode")),
             _ if OBSOLETE.iter().any(|(old, counts)| *old == name && counts.contains(&values.len())) => {
                 self.warn(&String::from_utf8_lossy(name), "it is obsolete");
             }
-            _ => return Err(error(BAD_DIRECTIVE)),
+            _ => match foreign::default_without_effect(name) {
+                None => return Err(error(BAD_DIRECTIVE)),
+                Some(default) if values.join(&b' ') == default.as_bytes() => {}
+                Some(_) => self.warn(&String::from_utf8_lossy(name), NOT_YET),
+            },
+        }
+        Ok(())
+    }
+
+    /// Applies the arguments of a module that is built in.
+    fn apply_arguments(&mut self, module: &foreign::Module, arguments: &[Vec<u8>]) -> Result<(), Refusal> {
+        for pair in arguments.chunks(2) {
+            let row = module.directive(&pair[0]).and_then(|name| directive(name.as_bytes()));
+            let (Some(row), [_, value]) = (row, pair) else {
+                let argument = String::from_utf8_lossy(&pair[0]);
+                return Err(format!("The argument '{argument}' of this module is not known here").into());
+            };
+            self.given.insert(row.name);
+            self.config.assign(row, &[value], false)?;
         }
         Ok(())
     }
@@ -364,7 +387,7 @@ impl Loader {
         for directive in DIRECTIVES {
             let given = self.given.contains(directive.name);
             if given && directive.has(INERT) && !directive.is_default(&self.config) {
-                self.warn(directive.name, "this version does not implement it yet");
+                self.warn(directive.name, NOT_YET);
             }
         }
         Ok((self.config, self.warnings))

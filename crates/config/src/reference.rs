@@ -47,7 +47,9 @@ const OTHERS: [Other; 4] = [
         name: "loadmodule",
         values: "PATH [ARGUMENT ...]",
         example: "loadmodule /path/to/module.so",
-        about: "Loads a module into Redis. Modules are not supported here.",
+        about: "Loads a module into Redis. Modules are not supported here, but those of JSON, time series and \
+                filters (rejson.so, redistimeseries.so, redisbloom.so) are built in: their lines are accepted, \
+                and their arguments are settings.",
     },
 ];
 
@@ -67,9 +69,9 @@ const SAMPLE_HEAD: &str = "\
 # Anything here can also be given on the command line, which has the last word, as in --port 7000.
 # What changes at run time is changed with CONFIG SET, and kept with CONFIG REWRITE.
 #
-# A directive that Redis has and that has no effect here is accepted; where it is not at its default,
-# the server names it in its log at the start. A directive that is misspelled, or whose value makes
-# no sense, stops the start.
+# A directive that Redis or Valkey has and that has no effect here is accepted; where it is not at its
+# default, the server names it in its log at the start. A directive that is misspelled, or whose value
+# makes no sense, stops the start.
 ";
 
 const PAGE_HEAD: &str = "\
@@ -88,6 +90,9 @@ mantissa cli CONFIG REWRITE                         # into the file it was start
 Sizes take the units kb, mb and gb (of 1024) and k, m and g (of 1000). Names, ranges and defaults are those
 of Redis 8.2. *Accepted without effect* means that a redis.conf with the directive loads, that `CONFIG GET`
 shows it, and that nothing acts on it; where it is not at its default, the log names it at the start.
+Files may also have the directives that only Valkey 9.1 or Redis 8.4 to 8.10 knows. Of these `primaryauth`,
+`primaryuser`, `commandlog-execution-slower-than` and `commandlog-slow-execution-max-len` are `masterauth`,
+`masteruser`, `slowlog-log-slower-than` and `slowlog-max-len`; the others have no effect.
 ";
 
 impl Directive {

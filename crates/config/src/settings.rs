@@ -20,8 +20,8 @@
 use super::kind::Kind::{self, *};
 use super::special::{
     check_archive_url, check_backup_folder_name, check_chunk_bytes, check_compactions, check_database_file,
-    check_difference, check_hostname, check_locale, check_log_file_name, check_log_folder_name,
-    check_node_name, check_schedule, check_title,
+    check_difference, check_error_rate, check_hostname, check_locale, check_log_file_name,
+    check_log_folder_name, check_node_name, check_schedule, check_title,
 };
 use super::value::*;
 use std::path::PathBuf;
@@ -648,6 +648,27 @@ settings! {
     ts_num_threads: u32 = "ts-num-threads", Unsigned { min: 1, max: 16 }, "3", IMMUTABLE | INERT;
     /// Milliseconds that samples are kept after the latest one; 0 keeps all.
     ts_retention_policy: u64 = "ts-retention-policy", LONG, "0", 0;
+
+    section "Filters",
+        "How Bloom and cuckoo filters are made by commands that do not say it. What comes of these is logged, \
+        so replicas and files do not depend on their own settings.";
+
+    /// The rate of false positives of Bloom filters that BF.ADD, BF.MADD and BF.INSERT make.
+    bf_error_rate: String = "bf-error-rate", Checked(check_error_rate), "0.01", 0;
+    /// How many times as large each further part of a Bloom filter is; 0 makes filters that do not grow.
+    bf_expansion_factor: u32 = "bf-expansion-factor", Unsigned { min: 0, max: 32_768 }, "2", 0;
+    /// The capacity of Bloom filters that BF.ADD, BF.MADD and BF.INSERT make, in items.
+    bf_initial_size: u64 = "bf-initial-size", Unsigned { min: 1, max: 1 << 20 }, "100", 0;
+    /// Items in a bucket of a cuckoo filter.
+    cf_bucket_size: u64 = "cf-bucket-size", Unsigned { min: 1, max: 255 }, "2", 0;
+    /// How many times as large each further part of a cuckoo filter is; 0 makes filters that do not grow.
+    cf_expansion_factor: u64 = "cf-expansion-factor", Unsigned { min: 0, max: 32_768 }, "1", 0;
+    /// The capacity of cuckoo filters that CF.ADD, CF.ADDNX, CF.INSERT and CF.INSERTNX make, in items.
+    cf_initial_size: u64 = "cf-initial-size", Unsigned { min: 1, max: 1 << 20 }, "1024", 0;
+    /// Parts up to which a cuckoo filter takes further items.
+    cf_max_expansions: u64 = "cf-max-expansions", Unsigned { min: 1, max: 65_535 }, "32", 0;
+    /// Items that are moved at most to make room for another in a cuckoo filter.
+    cf_max_iterations: u64 = "cf-max-iterations", Unsigned { min: 1, max: 65_535 }, "20", 0;
 
     section "Events and observation",
         "What is published, logged and counted.";

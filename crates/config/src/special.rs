@@ -402,6 +402,12 @@ pub(super) fn check_difference(text: &str) -> Result<(), &'static str> {
     is_good.then_some(()).ok_or("argument must be a number that is not negative")
 }
 
+/// A rate of false positives.
+pub(super) fn check_error_rate(text: &str) -> Result<(), &'static str> {
+    let is_good = text.parse::<f64>().is_ok_and(|rate| rate > 0.0 && rate < 1.0);
+    is_good.then_some(()).ok_or("argument must be a number between 0 and 1")
+}
+
 /// Compactions of time series.
 pub(super) fn check_compactions(text: &str) -> Result<(), &'static str> {
     let is_good = mantissa_commands::parse_compactions(text).is_some();

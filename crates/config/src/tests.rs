@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 48] = [
+const OURS: [&str; 56] = [
     "aof-reserve-size",
     "archive-keep-daily",
     "archive-keep-hourly",
@@ -27,6 +27,15 @@ const OURS: [&str; 48] = [
     // Those of Redis 8.10.
     "backup-sealed-ttl",
     "backupdirname",
+    // Those of Redis 8 with its module of filters.
+    "bf-error-rate",
+    "bf-expansion-factor",
+    "bf-initial-size",
+    "cf-bucket-size",
+    "cf-expansion-factor",
+    "cf-initial-size",
+    "cf-max-expansions",
+    "cf-max-iterations",
     "http-allowed-hosts",
     "http-allowed-origins",
     "http-bind",
@@ -457,6 +466,15 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("rename-command get", Some("Bad directive or wrong number of arguments")),
     ("sentinel x", Some("sentinel directive while not in sentinel mode")),
     ("loadmodule x y", Some(LOADMODULE)),
+    ("loadmodule /x/rejson.so", None),
+    ("loadmodule redisbloom.so error_rate 0.5 INITIAL_SIZE 7", None),
+    ("loadmodule redisbloom.so ERROR_RATE 2", Some("argument must be a number between 0 and 1")),
+    (
+        "loadmodule redisbloom.so ERROR_RATE",
+        Some("The argument 'ERROR_RATE' of this module is not known here"),
+    ),
+    ("loadmodule rejson.so x y", Some("The argument 'x' of this module is not known here")),
+    ("loadmodule xrejson.so", Some(LOADMODULE)),
     ("lua-replicate-commands yes", None),
     ("io-threads-do-reads yes", None),
     ("save", None),
@@ -500,6 +518,25 @@ fn what_has_no_effect_may_be_ignored() {
     assert_eq!(named, ["loadmodule", "cluster-enabled"]);
     let undone = Config::from_text("x", b"cluster-enabled yes\ncluster-enabled no");
     assert!(undone.is_ok_and(|(_, warnings)| warnings.is_empty()));
+}
+
+#[test]
+fn directives_of_valkey_and_of_later_versions_are_accepted() {
+    let text = "primaryauth secret\nprimaryuser me\nCommandlog-Execution-Slower-Than 7\n\
+                commandlog-slow-execution-max-len 9\nlog-format logfmt\nlookahead 16\nhash-seed \"\"\n\
+                rdma-bind a b\n";
+    let (config, warnings) = Config::from_text("x", text.as_bytes()).expect("it is accepted");
+    assert_eq!((config.masterauth.as_slice(), config.masteruser.as_str()), (&b"secret"[..], "me"));
+    assert_eq!((config.slowlog_log_slower_than_us, config.slowlog_max_len), (7, 9));
+    let named: Vec<&str> = warnings.iter().map(|warning| warning.directive.as_str()).collect();
+    assert_eq!(named, ["log-format", "rdma-bind"]);
+    // What has not changed stays as it is written.
+    assert_eq!(config.rewritten(text.as_bytes()), text.as_bytes());
+    let config = set(&config, &[("PrimaryUser", "you")]).expect("it has another name");
+    let rewritten = String::from_utf8(config.rewritten(text.as_bytes())).expect("it is text");
+    assert!(rewritten.contains("\nmasteruser \"you\"\n") && !rewritten.contains("primaryuser"));
+    let pairs = config.get(&[&b"primaryuser"[..], b"primary*"]);
+    assert_eq!(pairs, [(b"primaryuser".to_vec(), b"you".to_vec())]);
 }
 
 #[test]
@@ -682,6 +719,7 @@ fn every_setting_survives_a_rewrite() {
             Kind::Checked(_) if directive.name == "ts-chunk-size-bytes" => "128".into(),
             Kind::Checked(_) if directive.name == "ts-compaction-policy" => "max:1M:1h;avg:1h:0s:5m".into(),
             Kind::Checked(_) if directive.name == "ts-ignore-max-val-diff" => "0.5".into(),
+            Kind::Checked(_) if directive.name == "bf-error-rate" => "0.5".into(),
             Kind::Text | Kind::Checked(_) => "other".into(),
             Kind::Bytes => "a \"b\" \\ \x07".into(),
             Kind::Directory => "/".into(),

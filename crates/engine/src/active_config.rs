@@ -1,6 +1,9 @@
 //! The configuration in force, with what is derived from it.
 
-use mantissa_commands::{AccessClock, SeriesSettings, Settings, parse, parse_compactions};
+use mantissa_commands::{
+    AccessClock, BloomMaking, CuckooMaking, FilterSettings, SeriesSettings, Settings, parse,
+    parse_compactions,
+};
 use mantissa_store::EncodingLimits;
 use mantissa_store::series::{DuplicatePolicy, expect_links};
 
@@ -68,6 +71,30 @@ fn settings(config: &Config) -> Settings {
         lazy_expire: config.lazyfree_lazy_expire,
         lazy_eviction: config.lazyfree_lazy_eviction,
         series: series_settings(config),
+        filters: filter_settings(config),
+    }
+}
+
+/// The texts have been checked when they were set.
+fn filter_settings(config: &Config) -> FilterSettings {
+    let bloom = BloomMaking {
+        capacity: config.bf_initial_size.cast_signed(),
+        error: config.bf_error_rate.parse().unwrap_or(BloomMaking::DEFAULT.error),
+        ..BloomMaking::DEFAULT
+    };
+    FilterSettings {
+        bloom: match config.bf_expansion_factor {
+            0 => BloomMaking { is_fixed: true, ..bloom },
+            expansion => BloomMaking { expansion: i64::from(expansion), ..bloom },
+        },
+        cuckoo: CuckooMaking {
+            // A filter has two buckets at least.
+            capacity: config.cf_initial_size.max(2 * config.cf_bucket_size).cast_signed(),
+            bucket_size: config.cf_bucket_size.cast_signed(),
+            steps: config.cf_max_iterations.cast_signed(),
+            growth: config.cf_expansion_factor.cast_signed(),
+        },
+        cuckoo_parts_max: config.cf_max_expansions as usize,
     }
 }
 

@@ -23,8 +23,6 @@ use layer::{BYTES_MAX, Hashed, Layer};
 
 /// Most filters of a chain. Commands stop at fewer.
 const FILTERS_MAX: usize = 1000;
-/// With so many filters no command adds items.
-const FILTERS_FOR_ADDING: usize = 32;
 /// Most slots of a bucket.
 const BUCKET_SIZE_MAX: u16 = 255;
 /// Bytes that the module counts for a chain and for each filter beside its slots.
@@ -252,11 +250,6 @@ impl CuckooFilter {
     /// The number of filters.
     pub fn filters(&self) -> usize {
         self.body.layers.len()
-    }
-
-    /// Whether it has so many filters that commands add nothing more.
-    pub fn is_exhausted(&self) -> bool {
-        self.filters() >= FILTERS_FOR_ADDING
     }
 
     /// For each filter, the oldest first, the numbers of its buckets and of its slots.
