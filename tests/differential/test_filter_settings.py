@@ -13,7 +13,8 @@ ARGUMENTS = ["ERROR_RATE", "0.003", "initial_size", "50", "CF_MAX_EXPANSIONS", "
 SETTINGS = {"bf-error-rate": "0.003", "bf-initial-size": 50, "cf-max-expansions": 3}
 # What the module of before Redis 8 can not be told.
 LATER = {
-    "bf-expansion-factor": 4, "cf-bucket-size": 4, "cf-expansion-factor": 2, "cf-initial-size": 64, "cf-max-iterations": 7,
+    "bf-expansion-factor": 4, "cf-bucket-size": 4, "cf-expansion-factor": 2, "cf-initial-size": 64,
+    "cf-max-iterations": 7,
 }
 COMMANDS = """
 BF.ADD a 1
@@ -90,7 +91,8 @@ def test_settings_change_while_the_server_runs():
         assert info(connection, "CF.INFO", "c2")[b"Number of buckets"] == 2
         for name, value in (
             ("bf-error-rate", 0), ("bf-error-rate", 1), ("bf-error-rate", "nan"), ("bf-initial-size", 0),
-            ("bf-expansion-factor", -1), ("cf-bucket-size", 256), ("cf-max-expansions", 0), ("cf-max-iterations", 65536),
+            ("bf-expansion-factor", -1), ("cf-bucket-size", 256), ("cf-max-expansions", 0),
+            ("cf-max-iterations", 65536),
         ):
             assert connection("CONFIG", "SET", name, value).is_error, (name, value)
 

@@ -338,6 +338,39 @@ def test_transactions_begin_anew_for_what_they_find(tiered):
         assert connection.call("EXEC") is None
 
 
+def test_queries_of_one_transaction_get_rows_of_their_own(tiered):
+    """Of many series on disk, which are read for each query alone; monitors see all commands once."""
+    server = tiered(**{"tier-pressure": "yes"})
+    with server.connect() as connection, server.connect() as monitor:
+        names = [f"series:{number}" for number in range(100)]
+        for number, name in enumerate(names):
+            connection.call("TS.CREATE", name, "LABELS", "all", "yes")
+            connection.call("TS.MADD", *[word for at in range(60) for word in (name, at, at * number % 17)])
+        connection.call("SET", "key:1", value_of(1))
+        connection.call("RPUSH", "list", 1)
+        commands = [
+            ("TS.MRANGE", 0, 9, "FILTER", "all=yes"), ("TS.MGET", "FILTER", "all=yes"),
+            ("TS.MRANGE", 20, 49, "AGGREGATION", "max,min", 10, "FILTER", "all=yes"),
+            ("TS.MRANGE", 0, 9, "FILTER", "all=no"), ("SORT", "list", "GET", "key:*"),
+            ("EVAL", "return redis.call('DBSIZE')", 0), ("TS.MREVRANGE", 55, "+", "FILTER", "all=yes"),
+        ]
+        expected = [connection.call(*command) for command in commands]
+        assert len(expected[0]) == 100
+        there = lambda: all(location(connection, key) == "disk" for key in [*names, "key:1"])
+        eventually(there, "not all are on disk")
+        connection.call("CONFIG", "RESETSTAT")
+        monitor.call("MONITOR")
+        assert transaction(connection, *commands) == expected
+        counted = [calls(connection, name) for name in ("ts.mrange", "ts.mget", "sort", "eval", "dbsize")]
+        assert counted == [3, 1, 1, 1, 1]
+        connection.call("PUBLISH", "end", "")
+        shown = []
+        while not shown or b"PUBLISH" not in shown[-1]:
+            shown.append(monitor.read().plain())
+        words = (b'"TS.MRANGE"', b'"TS.MGET"', b'"SORT"', b'"EVAL"', b'"DBSIZE"', b'"TS.MREVRANGE"')
+        assert [sum(word in line for line in shown) for word in words] == [3, 1, 1, 1, 1, 1]
+
+
 def test_a_script_that_begins_anew_often_leaves_the_next_alone(tiered):
     """One that needs more values, each found by running, than it may begin anew for."""
     server = tiered(**{"tier-pressure": "yes"})

@@ -94,7 +94,7 @@ pub struct Access<'a> {
     /// What has been read of a string on disk for the command.
     part: Option<&'a Part>,
     /// Values that were read for this request.
-    lent: Option<&'a Lent>,
+    lent: unread::Lending<'a>,
     /// The only key that is there, if no shard is locked.
     image: Option<&'a Entry>,
     wants_image: Cell<bool>,
@@ -154,7 +154,7 @@ impl<'a> Access<'a> {
             random_state,
             hint: NO_HINT,
             part: None,
-            lent: None,
+            lent: unread::Lending::default(),
             image: None,
             wants_image: Cell::new(false),
         }

@@ -164,10 +164,17 @@ pub fn disk_refusal(engine: &Engine, config: &Config) -> Outcome {
 }
 
 /// Whether a command that was queued may still run, when its transaction does.
-pub fn of_queued(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+/// A refusal is noted if `is_noted`.
+pub fn of_queued(
+    context: &Context,
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+    is_noted: bool,
+) -> Outcome {
     match session.user.is_unrestricted() {
         true => Ok(()),
-        false => rights::admit_queued(context, session, command, args),
+        false => rights::admit_queued(context, session, command, args, is_noted),
     }
 }
 

@@ -23,6 +23,7 @@ use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{KeyHash, LockedShards};
+use mantissa_sys::QuickInstant;
 
 use crate::commit::commit;
 use crate::context::Context;
@@ -154,7 +155,8 @@ pub fn run_held(
     if record.is_counted {
         calls::ended(context, session, (call.command, call.args), &outcome);
     } else {
-        context.has_failed = false;
+        // Its time is no part of the next call's.
+        (context.has_failed, context.command_began) = (false, QuickInstant::now());
     }
     outcome
 }

@@ -94,7 +94,8 @@ fn eval_digest(
 /// Shows the call to monitors, before what the script calls.
 pub fn show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
     let engine = invocation.engine();
-    let is_new = invocation.session.rerun.count == 0;
+    // A transaction that has begun anew comes to its first script once.
+    let is_new = invocation.session.rerun.count == 0 || invocation.access.is_some();
     if is_new && engine.monitor_count.load(std::sync::atomic::Ordering::Relaxed) > 0 {
         monitor::show_always(invocation.context, invocation.session, args);
     }

@@ -4,10 +4,10 @@
 //! runs them one after the other under that one set of locks: no client sees a state in between, whatever the
 //! keys.
 //!
-//! A command may turn out to need values on disk of keys that it has not named. As long as no command before
-//! it has changed anything, EXEC releases its locks then, and begins anew once the values have been read
-//! ([`crate::session::Rerun`]); what has been counted and shown is not counted and shown again. After a
-//! change they are read with the locks held.
+//! A command may turn out to need values on disk of keys that it has not named. As long as all commands before
+//! it only read data or are SELECT, EXEC releases its locks then, and begins anew once the values have been
+//! read ([`Rerun`]); what has been counted and shown is not counted and shown again. Behind other commands,
+//! and where it has begun anew too often, they are read with the locks held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{Wanted, lock, want_held};
-use crate::session::{Queued, Session, Transaction, Watching, flag};
+use crate::session::{Queued, Rerun, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
@@ -151,8 +151,9 @@ fn run_queue(
 ) {
     // A script among them has calls of its own.
     let (database, called) = (session.database, std::mem::take(&mut session.rerun.called));
-    let mut may_leave = session.rerun.is_possible();
+    let mut may_leave = session.rerun.is_possible() && session.rerun.count < Rerun::TRANSACTION_COUNT_MAX;
     for (index, queued) in queue.iter().enumerate() {
+        access.set_place(index);
         access.leave_unread(may_leave && matches!(queued.command.handler, Some(Handler::Data(_))));
         run_one(context, session, access, (queued, index >= called), reply);
         if session.rerun.has_unread() {
@@ -225,7 +226,7 @@ fn run_one(
 ) {
     let start = reply.len();
     let args = queued.args.as_args();
-    if let Err(error) = admission::of_queued(context, session, queued.command, args) {
+    if let Err(error) = admission::of_queued(context, session, queued.command, args, is_counted) {
         if is_counted {
             calls::rejected(context, None, &error);
         }

@@ -26,19 +26,29 @@ pub type TakenPart = Arc<dyn Any + Send + Sync>;
 
 /// Records that are to be read for one request alone.
 pub struct ForRequest {
+    /// The command that asks: its place among those of a transaction, else 0.
+    pub place: usize,
     /// The records.
     pub records: Vec<Cold>,
     /// What is taken of each.
     pub take: Take,
 }
 
-/// What was taken of records for one request, by record and type. Each names its record, so that no other
-/// value gets its place meanwhile.
-pub type Lent = HashMap<(RecordId, TypeId), (Cold, TakenPart)>;
+/// What was taken of records for one request, by record, type and the place of the command that asked for it.
+/// Each names its record, so that no other value gets its place meanwhile.
+pub type Lent = HashMap<(RecordId, TypeId, usize), (Cold, TakenPart)>;
+
+/// What is lent to the command that runs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lending<'a> {
+    lent: Option<&'a Lent>,
+    /// As in [`ForRequest`].
+    place: usize,
+}
 
 impl<'a> Access<'a> {
     /// Says whether values on disk that commands turn out to need are left to be read before they run again.
-    /// It holds until the next commit.
+    /// To be said before each command.
     pub fn leave_unread(&mut self, leaves_unread: bool) {
         self.collected.leaves_unread = leaves_unread;
     }
@@ -50,7 +60,12 @@ impl<'a> Access<'a> {
 
     /// Lends values that were read for this request.
     pub fn lend_values(&mut self, lent: Option<&'a Lent>) {
-        self.lent = lent;
+        self.lent.lent = lent;
+    }
+
+    /// Tells the place of the next command among those of a transaction.
+    pub fn set_place(&mut self, place: usize) {
+        self.lent.place = place;
     }
 
     /// What `take` makes of the values of these records, each with its key. Where none is locked they are
@@ -64,8 +79,9 @@ impl<'a> Access<'a> {
     ) -> Outcome<Vec<Arc<T>>> {
         const FEW: usize = 64;
         const FEW_BYTES: usize = 1 << 20;
+        let Lending { lent: all_lent, place } = self.lent;
         let lent = |cold: &Cold| {
-            let (_, part) = self.lent?.get(&(cold.id(), TypeId::of::<T>()))?;
+            let (_, part) = all_lent?.get(&(cold.id(), TypeId::of::<T>(), place))?;
             Arc::clone(part).downcast::<T>().ok()
         };
         let read = |cold: &Cold| match cold.read() {
@@ -77,7 +93,7 @@ impl<'a> Access<'a> {
         }
         let unread: Vec<_> = records.iter().filter(|(_, cold)| lent(cold).is_none()).collect();
         let bytes: usize = unread.iter().map(|(_, cold)| cold.place().len()).sum();
-        if self.lent.is_none() && unread.len() <= FEW && bytes <= FEW_BYTES {
+        if all_lent.is_none() && unread.len() <= FEW && bytes <= FEW_BYTES {
             for (key, cold) in unread {
                 self.collected.note_unread(((self.database, self.hash(key)), (*cold).clone()));
             }
@@ -87,7 +103,7 @@ impl<'a> Access<'a> {
                 let (part, bytes) = take(cold, value)?;
                 Ok((Arc::new(part), bytes))
             });
-            self.collected.note_for_request(ForRequest { records, take });
+            self.collected.note_for_request(ForRequest { place, records, take });
             return Err(RUN_AGAIN);
         }
         self.leave_if_unread()?;

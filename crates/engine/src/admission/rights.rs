@@ -88,9 +88,18 @@ pub fn admit(context: &Context, session: &Session, command: &Command, args: Args
 }
 
 /// Whether a command of a transaction, which could be queued, may still run.
-pub fn admit_queued(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+/// The refusal is noted if `is_noted`.
+pub fn admit_queued(
+    context: &Context,
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+    is_noted: bool,
+) -> Outcome {
     let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
-    refused.note(context.engine, &session.shared, Place::Multi);
+    if is_noted {
+        refused.note(context.engine, &session.shared, Place::Multi);
+    }
     let reason = match refused.denial {
         Denial::Command => "no permission to execute the command or subcommand",
         Denial::Key(_) => "no permission to touch the specified keys",

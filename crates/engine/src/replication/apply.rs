@@ -282,9 +282,7 @@ impl<'e> Applier<'e> {
         }
         if let Some(Handler::Data(handler)) = command.handler {
             let call = Call { command, args, hash: request.hash };
-            (progress.applied, progress.read) = (request.end, request.end);
-            let from = std::mem::replace(&mut progress.logged, request.end);
-            self.apply_data(call, handler, &bytes[from..request.end])?;
+            self.apply_data(call, handler, &bytes[..request.end], progress)?;
             return Ok(false);
         }
         match command.info.in_stream {
@@ -399,9 +397,16 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Runs a command on data, the usual case, and appends `raw` to the log.
+    /// Runs a command on data, the usual case, with which `bytes` ends, and appends to the log all of them that
+    /// waits for that. If a value that it needs can not be read, it does not run.
     #[inline]
-    fn apply_data(&mut self, call: Call<'_>, handler: DataHandler, raw: &[u8]) -> Result<(), String> {
+    fn apply_data(
+        &mut self,
+        call: Call<'_>,
+        handler: DataHandler,
+        bytes: &[u8],
+        progress: &mut Progress,
+    ) -> Result<(), String> {
         let Call { command, args, hash } = call;
         self.check_disk()?;
         let engine = self.context.engine;
@@ -424,11 +429,14 @@ impl<'e> Applier<'e> {
         if let Some((key, hash)) = hint {
             access.hint(key, hash);
         }
-        // A value that can not be read ends the link, which begins again here: nothing may be left out.
+        // A value that can not be read ends the link, and a full synchronization follows: nothing may be left
+        // out.
         fetch::bring(engine, &access, command, args).map_err(|error| error.text().into_owned())?;
         let outcome = handler(&mut access, args, &mut self.reply);
         let to_free = commit(engine, outbox, &mut access, None, true);
+        let raw = &bytes[progress.logged..];
         append(outbox, access.locked_mut(), raw, (now_ms / 1000, database));
+        (progress.logged, progress.applied, progress.read) = (bytes.len(), bytes.len(), bytes.len());
         drop(access);
         lazy_free::free(engine, to_free);
         self.end_call(command, args, &outcome);

@@ -348,7 +348,7 @@ impl<'e> Link<'e> {
                 continue;
             }
             let limit = engine.active_config().config.client_query_buffer_limit;
-            if input.filled as u64 > limit {
+            if !applied.waits && input.filled as u64 > limit {
                 self.starts_over = true;
                 break format!("a command is longer than client-query-buffer-limit, {limit} bytes");
             }

@@ -245,6 +245,8 @@ impl PartRead {
 
 /// Records that are read for one request and go into no entry.
 pub struct Batch {
+    /// The command that it is for, as in [`ForRequest`].
+    place: usize,
     /// In the order in which they lie on disk.
     records: Vec<Cold>,
     /// What is taken of each.
@@ -274,9 +276,10 @@ pub enum BatchState {
 impl Batch {
     /// Records to be read by some readers for a request.
     pub fn new(of: ForRequest, lease: Arc<Lease>, request: &Arc<()>, readers: usize) -> Arc<Batch> {
-        let ForRequest { mut records, take } = of;
+        let ForRequest { place, mut records, take } = of;
         records.sort_unstable_by_key(|cold| (cold.segment().number(), cold.place().offset()));
         Arc::new(Batch {
+            place,
             records,
             take,
             lease,
@@ -322,7 +325,7 @@ impl Batch {
     pub fn collect(&self, to: &mut Lent) -> Outcome<Arc<Lease>> {
         for (cold, outcome) in std::mem::take(&mut *self.outcomes.lock()) {
             let part = outcome?;
-            to.insert((cold.id(), (*part).type_id()), (cold, part));
+            to.insert((cold.id(), (*part).type_id(), self.place), (cold, part));
         }
         Ok(Arc::clone(&self.lease))
     }

@@ -21,6 +21,7 @@
 //! room for more.
 
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -65,6 +66,8 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     if let Some((batch, _)) = session.rerun.batch.take() {
         match batch.collect(session.rerun.lent.get_or_insert_default()) {
             Ok(lease) => session.rerun.leases.push(lease),
+            // The command that asked for it runs into that by itself; the others of a transaction run.
+            Err(_) if command.info.traits.has(Traits::RUNS_QUEUE) => session.rerun.count = Rerun::COUNT_MAX,
             Err(error) => {
                 session.rerun = Rerun::default();
                 return Ready::Never(error);
@@ -316,10 +319,15 @@ pub fn read_all(engine: &Engine) {
     let reads = &engine.tier.reads;
     while !engine.stopping.load(Ordering::Relaxed) {
         let Some(read) = reads.next() else { continue };
+        // What panics has failed: nobody may wait for it for ever.
+        let run = |work: &dyn Fn() -> Result<(), String>| {
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(work));
+            outcome.unwrap_or_else(|_| Err("reading it has panicked".to_owned()))
+        };
         let outcome = match &read {
-            Read::Value(key, cold) => bring_copy(engine, *key, cold),
+            Read::Value(key, cold) => run(&|| bring_copy(engine, *key, cold)),
             // It goes to those who wait for it.
-            Read::Part(part) => part.run(),
+            Read::Part(part) => run(&|| part.run()),
             Read::Batch(batch) => match batch.read_some() {
                 BatchState::Read => Ok(()),
                 BatchState::LeftToOthers => continue,
