@@ -25,7 +25,8 @@ VECTORS = (
     *("vadd", "vcard", "vdim", "vemb", "vgetattr", "vinfo", "vismember", "vlinks", "vrandmember", "vrange"),
     *("vrem", "vsetattr", "vsim"),
 )
-LATER = ("backup",)  # of the core of Redis 8.4 to 8.10
+# Of the core of Redis 8.4 to 8.10, and of Valkey.
+LATER = ("backup", "delex", "delifeq", "digest", "msetex")
 WIDTH = 120
 
 

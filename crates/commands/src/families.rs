@@ -11,6 +11,8 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     string::counter::COMMANDS,
     string::range::COMMANDS,
     string::lcs::COMMANDS,
+    string::msetex::COMMANDS,
+    string::condition::COMMANDS,
     bitmap::COMMANDS,
     bitmap::field::COMMANDS,
     list::COMMANDS,

@@ -1,13 +1,16 @@
 //! Strings: storing and reading whole values. Counters, ranges and LCS have files of their own.
 
+pub(crate) mod condition;
 pub(crate) mod counter;
 pub(crate) mod lcs;
+pub(crate) mod msetex;
 pub(crate) mod range;
 
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use smallvec::SmallVec;
 
+use self::condition::Condition;
 use crate::DataSpec;
 use crate::access::{Access, NewExpiry};
 use crate::effects::{EventClass, removal};
@@ -41,6 +44,7 @@ fn write_string(access: &Access<'_>, key: &[u8], reply: &mut Reply) -> Outcome<b
 struct SetOptions<'a> {
     only_if_missing: bool,
     only_if_there: bool,
+    condition: Option<Condition<'a>>,
     get: bool,
     expiration: Option<Expiration<'a>>,
 }
@@ -51,15 +55,24 @@ impl<'a> SetOptions<'a> {
         let mut at = 3;
         while at < args.len() {
             let option = args.at(at);
-            if parse::is(option, "NX") && !options.only_if_there {
+            if parse::is(option, "NX") && !options.only_if_there && options.condition.is_none() {
                 options.only_if_missing = true;
                 at += 1;
-            } else if parse::is(option, "XX") && !options.only_if_missing {
+            } else if parse::is(option, "XX") && !options.only_if_missing && options.condition.is_none() {
                 options.only_if_there = true;
                 at += 1;
             } else if parse::is(option, "GET") {
                 options.get = true;
                 at += 1;
+            } else if Condition::is_name(option) {
+                let condition = args.get(at + 1).and_then(|argument| Condition::parse(option, argument));
+                let is_other =
+                    options.only_if_missing || options.only_if_there || options.condition.is_some();
+                if is_other || condition.is_none() {
+                    return Err(Error::SYNTAX);
+                }
+                options.condition = condition;
+                at += 2;
             } else {
                 let (expiration, after) = Expiration::parse(args, at).ok_or(Error::SYNTAX)?;
                 if expiration == Expiration::Persist
@@ -72,6 +85,19 @@ impl<'a> SetOptions<'a> {
             }
         }
         Ok(options)
+    }
+
+    /// Whether the key is to be set as it is now.
+    fn admits(&self, access: &mut Access<'_>, key: &[u8]) -> Outcome<bool> {
+        if !(self.only_if_missing || self.only_if_there || self.condition.is_some()) {
+            return Ok(true);
+        }
+        let entry = access.find_mut(key);
+        let Some(condition) = self.condition else { return Ok(entry.is_some() == self.only_if_there) };
+        match entry {
+            None => Ok(condition.holds_without_key()),
+            Some(entry) => condition.holds_for(entry.as_string().ok_or(Error::WRONG_TYPE)?),
+        }
     }
 }
 
@@ -99,19 +125,20 @@ fn set_with_options(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         access.remove_if_expired(key);
         write_string(access, key, reply)?;
     }
-    if options.only_if_missing || options.only_if_there {
-        let is_there = access.find_mut(key).is_some();
-        if is_there == options.only_if_missing {
-            if !options.get {
-                reply.null();
-            }
-            return Ok(());
+    if !options.admits(access, key)? {
+        if !options.get {
+            reply.null();
         }
+        return Ok(());
     }
     store(access, key, text, expiry)?;
     match (options.expiration, expiry) {
-        (Some(Expiration::Set(TimeForm::UNIX_MILLISECONDS, _)), _) => {}
+        (Some(Expiration::Set(TimeForm::UNIX_MILLISECONDS, _)), _) if options.condition.is_none() => {}
         (_, NewExpiry::At(time)) => log_set_until(access, key, text, time),
+        (_, NewExpiry::Keep) if options.condition.is_some() => {
+            access.log_instead(&[b"SET", key, text, b"KEEPTTL"]);
+        }
+        _ if options.condition.is_some() => access.log_instead(&[b"SET", key, text]),
         _ if options.get => {
             let is_get = |&(at, argument): &(usize, &[u8])| at > 2 && parse::is(argument, "GET");
             let kept: SmallVec<[&[u8]; 8]> =
@@ -289,9 +316,10 @@ fn store_pairs(access: &mut Access<'_>, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// SET reads what was there with GET, and overwrites it otherwise.
+/// SET reads what was there with GET and for a condition, and overwrites it otherwise.
 fn flags_of_set(args: Args<'_>) -> KeyFlags {
-    match args.from(3).iter().any(|option| parse::is(option, "GET")) {
+    let reads = |option: &[u8]| parse::is(option, "GET") || Condition::is_name(option);
+    match args.from(3).iter().any(reads) {
         true => KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
         false => KeyFlags::OW.or(KeyFlags::UPDATE),
     }
