@@ -47,9 +47,9 @@ const OTHERS: [Other; 4] = [
         name: "loadmodule",
         values: "PATH [ARGUMENT ...]",
         example: "loadmodule /path/to/module.so",
-        about: "Loads a module into Redis. Modules are not supported here, but those of JSON, time series and \
-                filters (rejson.so, redistimeseries.so, redisbloom.so) are built in: their lines are accepted, \
-                and their arguments are settings.",
+        about: "Loads a module into Redis. Modules are not supported here, but those of JSON, time series \
+                and filters (rejson.so, redistimeseries.so, redisbloom.so) are built in: their lines are \
+                accepted, and their arguments are settings.",
     },
 ];
 

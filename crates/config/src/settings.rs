@@ -650,8 +650,8 @@ settings! {
     ts_retention_policy: u64 = "ts-retention-policy", LONG, "0", 0;
 
     section "Filters",
-        "How Bloom and cuckoo filters are made by commands that do not say it. What comes of these is logged, \
-        so replicas and files do not depend on their own settings.";
+        "How Bloom and cuckoo filters are made by commands that do not say it. What comes of these is \
+        logged, so replicas and files do not depend on their own settings.";
 
     /// The rate of false positives of Bloom filters that BF.ADD, BF.MADD and BF.INSERT make.
     bf_error_rate: String = "bf-error-rate", Checked(check_error_rate), "0.01", 0;

@@ -190,8 +190,8 @@ pub struct Rerun {
 impl Rerun {
     /// How often a request begins anew.
     pub const COUNT_MAX: u32 = 64;
-    /// How often a transaction does. Each time it repeats the commands before the one that lacks a value, with
-    /// its shards locked.
+    /// How often a transaction does. Each time it repeats the commands before the one that lacks a value,
+    /// with its shards locked.
     pub const TRANSACTION_COUNT_MAX: u32 = 8;
 
     /// Whether values are to be read before the request runs.

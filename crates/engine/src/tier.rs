@@ -13,8 +13,8 @@
 //! Every command works on values on disk: a value that has not been read ahead is read where it is needed,
 //! with its shard locked ([`fetch::bring`]). That concerns blocked clients, the commands of logs, what a
 //! script reads after it has written, and what SORT's patterns, labels and rules of series lead to in
-//! scripts, in transactions behind other commands than reads and in the commands of a primary. A value that can not be read is
-//! an error there too.
+//! scripts, in transactions behind other commands than reads and in the commands of a primary. A value that
+//! can not be read is an error there too.
 //!
 //! What is on disk belongs to the process. A dump, a rewrite of the log, a replica's synchronisation read it
 //! record by record and keep nothing of it in memory.

@@ -4,10 +4,10 @@
 //! runs them one after the other under that one set of locks: no client sees a state in between, whatever the
 //! keys.
 //!
-//! A command may turn out to need values on disk of keys that it has not named. As long as all commands before
-//! it only read data or are SELECT, EXEC releases its locks then, and begins anew once the values have been
-//! read ([`Rerun`]); what has been counted and shown is not counted and shown again. Behind other commands,
-//! and where it has begun anew too often, they are read with the locks held.
+//! A command may turn out to need values on disk of keys that it has not named. As long as all commands
+//! before it only read data or are SELECT, EXEC releases its locks then, and begins anew once the values have
+//! been read ([`Rerun`]); what has been counted and shown is not counted and shown again. Behind other
+//! commands, and where it has begun anew too often, they are read with the locks held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -51,8 +51,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM, SIGINT and SIGHUP. SIGXFSZ does nothing from then on: a write past the limit of the
-    /// size of files (`ulimit -f`) is an error. To be called once.
+    /// Takes over SIGTERM, SIGINT and SIGHUP. SIGXFSZ does nothing from then on: a write past the limit of
+    /// the size of files (`ulimit -f`) is an error. To be called once.
     pub fn install() -> io::Result<Signals> {
         let (bytes, writer) = UnixStream::pair()?;
         let interrupted = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,5 @@
-//! Conditions on the string that a key has, as of Redis 8.4: those of SET and DELEX; Valkey's DELIFEQ; DIGEST.
+//! Conditions on the string that a key has, as of Redis 8.4: those of SET and DELEX; Valkey's DELIFEQ;
+//! DIGEST.
 //!
 //! What they lead to is logged in commands that every server knows.
 

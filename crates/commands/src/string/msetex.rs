@@ -1,5 +1,5 @@
-//! MSETEX, as of Redis 8.4 and Valkey 9.1: strings with one expiry, all of them or none. It is logged in commands
-//! that every server knows.
+//! MSETEX, as of Redis 8.4 and Valkey 9.1: strings with one expiry, all of them or none. It is logged in
+//! commands that every server knows.
 
 use mantissa_protocol::{Args, Reply};
 use smallvec::SmallVec;

@@ -397,8 +397,8 @@ impl<'e> Applier<'e> {
         }
     }
 
-    /// Runs a command on data, the usual case, with which `bytes` ends, and appends to the log all of them that
-    /// waits for that. If a value that it needs can not be read, it does not run.
+    /// Runs a command on data, the usual case, with which `bytes` ends, and appends to the log all of them
+    /// that waits for that. If a value that it needs can not be read, it does not run.
     #[inline]
     fn apply_data(
         &mut self,
