@@ -126,3 +126,57 @@ def test_replicas_do_not_depend_on_settings():
                 play(primary)
                 assert primary.call("WAIT", 1, 10_000) == 1
                 assert picture(replica) == picture(primary)
+
+
+# Whose log needs care: what can be made is refused, is smaller than others may make it, or has the name of an option.
+DELICATE = """
+CF.ADD refused x
+CF.INSERT refused ITEMS x
+CONFIG SET cf-max-expansions 32
+CF.INSERT small CAPACITY 2 ITEMS a b
+CF.INSERT small CAPACITY 2 ITEMS c
+CF.INSERTNX small CAPACITY 2 ITEMS a d
+CF.ADD BUCKETSIZE x
+CF.ADD MAXITERATIONS x
+BF.ADD expansion x
+BF.ADD nonscaling x
+BF.MADD error x y
+BF.RESERVE nonscaling2 0.1 10 NONSCALING
+BF.INSERT fixed NONSCALING EXPANSION 3 ITEMS a b
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("others", [{"cf-bucket-size": 4, "bf-expansion-factor": 0}, {}], ids=["others", "none"])
+def test_what_is_delicate_to_log(others, tmp_path):
+    ours = {"cf-bucket-size": 1, "cf-max-expansions": 1, "bf-error-rate": 0.2}
+    logged = {"appendonly": "yes", "aof-use-rdb-preamble": "no"}
+    with Server("subject", options(ours, logged), directory=tmp_path, workers=2) as server, server.connect() as primary:
+        link = {"replicaof": ["127.0.0.1", server.port]}
+        with Server("subject", options(others, link), workers=2) as copy, copy.connect() as replica:
+            eventually(lambda: primary.call("WAIT", 1, 1000) == 1, "the replica has come")
+            replies = [primary(*line.split()) for line in DELICATE]
+            assert [reply.text() for reply in replies[:2]] == ["Maximum expansions reached"] * 2
+            assert not (failed := [reply for reply in replies[2:] if reply.is_error]), failed
+            assert primary.call("EXISTS", "refused") == 0
+            assert primary.call("WAIT", 1, 10_000) == 1
+            assert picture(replica) == (expected := picture(primary))
+    with Server("subject", options(others, logged), directory=tmp_path, workers=2) as server:
+        with server.connect() as connection:
+            assert picture(connection) == expected
+
+
+def test_logs_of_redis_are_read_by_the_settings(tmp_path):
+    """They do not say how filters were made."""
+    lines = ["BF.ADD b 1", "BF.RESERVE r 0.1 7", "CF.ADD c 1"]
+    commands = [line.split() for line in lines]
+    bulk = lambda word: f"${len(word)}\r\n{word}\r\n"
+    text = "".join(f"*{len(words)}\r\n" + "".join(map(bulk, words)) for words in commands)
+    (tmp_path / "appendonly.aof").write_text(text)
+    with Server("subject", options(SETTINGS, LATER, {"appendonly": "yes"}), directory=tmp_path) as server:
+        with server.connect() as connection:
+            expected = picture(connection)
+            connection.call("FLUSHALL")
+            for line in lines:
+                connection.call(*line.split())
+            assert picture(connection) == expected
+            assert info(connection, "BF.INFO", "b")[b"Capacity"] == 50

@@ -30,32 +30,20 @@ fn made(making: BloomMaking) -> Option<BloomFilter> {
     BloomFilter::new(capacity, making.error, making.expansion as u32, making.is_fixed)
 }
 
-/// How a filter is made that is told nothing.
-fn default_making(access: &Access<'_>) -> BloomMaking {
-    if access.is_loading() { BloomMaking::DEFAULT } else { access.settings().filters.bloom }
-}
-
-/// What is made where a command asks for `making` and the settings are not at their defaults: the log tells
-/// no expansion of a filter that does not grow.
-fn loggable(making: BloomMaking) -> BloomMaking {
-    let expansion = if making.is_fixed { BloomMaking::DEFAULT.expansion } else { making.expansion };
-    BloomMaking { expansion, ..making }
-}
-
-/// Logs how the filter at a key was made, and then the command that made it, if there is one that does not
-/// say so.
-fn log_making(access: &mut Access<'_>, making: BloomMaking, key: &[u8], command: Option<Args<'_>>) {
+/// Logs a command that has made a filter, in words that say how: whoever reads the log may have other settings.
+fn log_making(access: &mut Access<'_>, making: BloomMaking, key: &[u8], items: Args<'_>) {
     let mut error = FloatText::new();
     let error = format_f64(&mut error, making.error).as_bytes();
     let (capacity, expansion) = (making.capacity.to_string(), making.expansion.to_string());
     let (capacity, expansion) = (capacity.as_bytes(), expansion.as_bytes());
-    match making.is_fixed {
-        true => access.log_instead(&[b"BF.RESERVE", key, error, capacity, b"NONSCALING"]),
-        false => access.log_instead(&[b"BF.RESERVE", key, error, capacity, b"EXPANSION", expansion]),
+    let mut words: Vec<&[u8]> = vec![b"BF.INSERT", key, b"CAPACITY", capacity, b"ERROR", error];
+    words.extend([b"EXPANSION", expansion]);
+    if making.is_fixed {
+        words.push(b"NONSCALING");
     }
-    if let Some(command) = command {
-        access.log_instead(&command.iter().collect::<Vec<_>>());
-    }
+    words.push(b"ITEMS");
+    words.extend(items.iter());
+    access.log_instead(&words);
 }
 
 /// The filter at a key, to read.
@@ -80,10 +68,11 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if capacity <= 0 {
         return Err(Error::fixed("ERR (capacity should be larger than 0)"));
     }
-    let default = default_making(access);
-    let mut making = BloomMaking { capacity, error, ..default };
+    let mut making = BloomMaking { capacity, error, ..access.settings().filters.bloom };
     let is_fixed = place_of(args, "NONSCALING").is_some();
-    making.is_fixed |= is_fixed;
+    if is_fixed {
+        (making.is_fixed, making.expansion) = (true, BloomMaking::DEFAULT.expansion);
+    }
     if let Some(place) = place_of(args, "EXPANSION") {
         let text = args.get(place + 1).ok_or(Error::fixed("ERR no expansion"))?;
         if is_fixed {
@@ -99,13 +88,15 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if access.collection_mut::<BloomFilter>(key)?.is_some() {
         return Err(Error::fixed("ERR item exists"));
     }
-    let is_default = default == BloomMaking::DEFAULT;
-    let making = if is_default { making } else { loggable(making) };
     let filter = made(making).ok_or(NO_MEMORY)?;
     access.put(key, filter.into_value(), None)?;
     access.changed(key);
-    if !is_default {
-        log_making(access, making, key, None);
+    let expansion = making.expansion.to_string();
+    if making.is_fixed && !is_fixed {
+        access.log_instead(&[args.at(0), key, args.at(2), args.at(3), b"NONSCALING"]);
+    } else if !making.is_fixed {
+        let expansion: [&[u8]; 2] = [b"EXPANSION", expansion.as_bytes()];
+        access.log_instead(&[&[args.at(0), key, args.at(2), args.at(3)], &expansion[..]].concat());
     }
     reply.ok();
     Ok(())
@@ -150,14 +141,14 @@ fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Error::arity("bf.add"));
     }
     let key = args.at(1);
-    let making = default_making(access);
+    let making = access.settings().filters.bloom;
     let (filter, is_made) = filter_or_new(access, key, making)?;
     let added = filter.add(args.at(2));
     if is_made || added == BloomAdded::New {
         access.changed(key);
     }
-    if is_made && making != BloomMaking::DEFAULT {
-        log_making(access, making, key, Some(args));
+    if is_made {
+        log_making(access, making, key, args.from(2));
     }
     match added {
         BloomAdded::New | BloomAdded::Present => reply.boolean(added == BloomAdded::New),
@@ -172,13 +163,13 @@ fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Error::arity("bf.madd"));
     }
     let key = args.at(1);
-    let making = default_making(access);
+    let making = access.settings().filters.bloom;
     let (filter, is_made) = filter_or_new(access, key, making)?;
     if add_all(filter, args.from(2), reply) || is_made {
         access.changed(key);
     }
-    if is_made && making != BloomMaking::DEFAULT {
-        log_making(access, making, key, Some(args));
+    if is_made {
+        log_making(access, making, key, args.from(2));
     }
     Ok(())
 }
@@ -230,7 +221,7 @@ fn insert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     if args.len() < 4 {
         return Err(Error::arity("bf.insert"));
     }
-    let default = default_making(access);
+    let default = access.settings().filters.bloom;
     let Insertion { making, creates, items } = Insertion::parse(args, default)?;
     let key = args.at(1);
     let mut is_changed = false;
@@ -238,14 +229,10 @@ fn insert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
         if !creates {
             return Err(NOT_FOUND);
         }
-        let is_default = default == BloomMaking::DEFAULT;
-        let making = if is_default { making } else { loggable(making) };
         let filter = made(making).ok_or(NO_MEMORY)?;
         access.put(key, filter.into_value(), None)?;
         is_changed = true;
-        if !is_default {
-            log_making(access, making, key, Some(args));
-        }
+        log_making(access, making, key, items);
     }
     let filter = access.collection_mut::<BloomFilter>(key)?.ok_or(NOT_FOUND)?;
     is_changed |= add_all(filter, items, reply);

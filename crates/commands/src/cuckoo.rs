@@ -37,14 +37,9 @@ fn put_made(access: &mut Access<'_>, key: &[u8], making: CuckooMaking) -> Outcom
     Ok(())
 }
 
-/// How a filter is made that is told nothing.
-fn default_making(access: &Access<'_>) -> CuckooMaking {
-    if access.is_loading() { CuckooMaking::DEFAULT } else { access.settings().filters.cuckoo }
-}
-
-/// Logs how the filter at a key was made, and then the command that made it, if there is one that does not
-/// say so.
-fn log_making(access: &mut Access<'_>, making: CuckooMaking, key: &[u8], command: Option<Args<'_>>) {
+/// Logs how the filter at a key was made, and then what adds the items, if there are some: whoever reads the
+/// log may have other settings.
+fn log_making(access: &mut Access<'_>, making: CuckooMaking, key: &[u8], adds: Option<Args<'_>>) {
     let CuckooMaking { capacity, bucket_size, steps, growth } = making;
     let [capacity, bucket_size, steps, growth] =
         [capacity, bucket_size, steps, growth].map(|number| number.to_string());
@@ -59,14 +54,18 @@ fn log_making(access: &mut Access<'_>, making: CuckooMaking, key: &[u8], command
         b"EXPANSION",
         growth.as_bytes(),
     ]);
-    if let Some(command) = command {
-        access.log_instead(&command.iter().collect::<Vec<_>>());
+    if let Some(adds) = adds {
+        access.log_instead(&adds.iter().collect::<Vec<_>>());
     }
 }
 
-/// With so many parts a filter takes no further items.
-fn parts_max(access: &Access<'_>) -> usize {
-    if access.is_loading() { usize::MAX } else { access.settings().filters.cuckoo_parts_max }
+/// Refuses to add items to a filter of so many parts.
+fn check_parts(access: &Access<'_>, parts: usize) -> Outcome {
+    // What a log says has been admitted.
+    match !access.is_loading() && parts >= access.settings().filters.cuckoo_parts_max {
+        true => Err(Error::fixed("Maximum expansions reached")),
+        false => Ok(()),
+    }
 }
 
 /// The filter at a key, to read.
@@ -95,12 +94,13 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if args.len() < 3 || args.len().is_multiple_of(2) {
         return Err(Error::arity("cf.reserve"));
     }
-    let default = default_making(access);
-    let mut making = default;
+    let mut making = access.settings().filters.cuckoo;
     making.capacity = parse::integer_or(args.at(2), "Bad capacity")?;
-    making.steps = option(args, "MAXITERATIONS", 1..=65_535)?.unwrap_or(making.steps);
-    making.bucket_size = option(args, "BUCKETSIZE", 1..=255)?.unwrap_or(making.bucket_size);
-    making.growth = option(args, "EXPANSION", 0..=32_768)?.unwrap_or(making.growth);
+    // In a log a key may have the name of an option.
+    let words = if access.is_loading() { args.from(3) } else { args };
+    making.steps = option(words, "MAXITERATIONS", 1..=65_535)?.unwrap_or(making.steps);
+    making.bucket_size = option(words, "BUCKETSIZE", 1..=255)?.unwrap_or(making.bucket_size);
+    making.growth = option(words, "EXPANSION", 0..=32_768)?.unwrap_or(making.growth);
     if making.bucket_size * 2 > making.capacity {
         return Err(TOO_FEW);
     }
@@ -109,26 +109,24 @@ fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         return Err(Error::fixed("ERR item exists"));
     }
     put_made(access, key, making)?;
-    if default != CuckooMaking::DEFAULT {
-        log_making(access, making, key, None);
-    }
+    log_making(access, making, key, None);
     reply.ok();
     Ok(())
 }
 
 /// The filter at a key, to add items to.
 fn filter_to_fill<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut CuckooFilter> {
-    let parts_max = parts_max(access);
-    let filter = access.collection_mut::<CuckooFilter>(key)?.ok_or(NOT_FOUND)?;
-    if filter.filters() >= parts_max {
-        return Err(Error::fixed("Maximum expansions reached"));
-    }
-    Ok(filter)
+    let parts = access.collection_mut::<CuckooFilter>(key)?.ok_or(NOT_FOUND)?.filters();
+    check_parts(access, parts)?;
+    access.collection_mut::<CuckooFilter>(key)?.ok_or(NOT_FOUND)
 }
 
 fn add_one(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_new: bool) -> Outcome {
     let key = args.at(1);
-    let (making, parts_max) = (default_making(access), parts_max(access));
+    // A filter has one part at least.
+    check_parts(access, 1)?;
+    let making = access.settings().filters.cuckoo;
+    let parts_max = if access.is_loading() { usize::MAX } else { access.settings().filters.cuckoo_parts_max };
     let make = || made(making).unwrap_or_default().into_value();
     let (entry, is_made) = access.find_or_insert(key, make)?;
     let filter = entry.into_mut().collection_mut().and_then(CuckooFilter::of_mut).ok_or(Error::WRONG_TYPE)?;
@@ -139,7 +137,7 @@ fn add_one(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_new:
     if is_made || added == CuckooAdded::New {
         access.changed(key);
     }
-    if is_made && making != CuckooMaking::DEFAULT {
+    if is_made {
         log_making(access, making, key, Some(args));
     }
     match added {
@@ -166,15 +164,16 @@ fn addnx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 
 /// The options of CF.INSERT and CF.INSERTNX, of which the module looks at the first letters only.
 struct Insertion<'a> {
-    making: CuckooMaking,
+    capacity: Option<i64>,
     creates: bool,
     items: Args<'a>,
 }
 
 impl<'a> Insertion<'a> {
-    fn parse(args: Args<'a>, name: &str, default: CuckooMaking) -> Outcome<Self> {
+    /// The options, for buckets of this size.
+    fn parse(args: Args<'a>, name: &str, bucket_size: i64) -> Outcome<Self> {
         let arity = || Error::arity(name);
-        let (mut making, mut creates, mut at) = (default, true, 2);
+        let (mut capacity, mut creates, mut at) = (None, true, 2);
         let items = loop {
             let word = args.get(at).ok_or_else(arity)?;
             match word.first().map_or(0, u8::to_ascii_lowercase) {
@@ -182,16 +181,17 @@ impl<'a> Insertion<'a> {
                 b'n' => creates = false,
                 b'c' => {
                     at += 1;
-                    making.capacity = parse::integer_or(args.get(at).ok_or_else(arity)?, "Bad capacity")?;
-                    if making.bucket_size * 2 > making.capacity {
+                    let number = parse::integer_or(args.get(at).ok_or_else(arity)?, "Bad capacity")?;
+                    if bucket_size * 2 > number {
                         return Err(TOO_FEW);
                     }
+                    capacity = Some(number);
                 }
                 _ => return Err(Error::fixed("Unknown argument received")),
             }
             at += 1;
         };
-        if items.is_empty() { Err(arity()) } else { Ok(Insertion { making, creates, items }) }
+        if items.is_empty() { Err(arity()) } else { Ok(Insertion { capacity, creates, items }) }
     }
 }
 
@@ -200,14 +200,17 @@ fn insert_all(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_n
     if args.len() < 4 {
         return Err(Error::arity(name));
     }
-    let default = default_making(access);
-    let Insertion { making, creates, items } = Insertion::parse(args, name, default)?;
+    let default = access.settings().filters.cuckoo;
+    // What a log says has been admitted.
+    let bucket_size = if access.is_loading() { 0 } else { default.bucket_size };
+    let Insertion { capacity, creates, items } = Insertion::parse(args, name, bucket_size)?;
+    let making = CuckooMaking { capacity: capacity.unwrap_or(default.capacity), ..default };
     let key = args.at(1);
-    if creates && access.collection_mut::<CuckooFilter>(key)?.is_none() {
+    let is_made = creates && access.collection_mut::<CuckooFilter>(key)?.is_none();
+    if is_made {
+        check_parts(access, 1)?;
         put_made(access, key, making)?;
-        if default != CuckooMaking::DEFAULT {
-            log_making(access, making, key, Some(args));
-        }
+        log_making(access, making, key, None);
     }
     let filter = filter_to_fill(access, key)?;
     reply.array(items.len());
@@ -225,6 +228,11 @@ fn insert_all(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, only_n
     }
     if is_changed {
         access.changed(key);
+    }
+    if is_made || (is_changed && default != CuckooMaking::DEFAULT) {
+        // A capacity says nothing to those who have the filter, and may be too small for their settings.
+        let words = [args.at(0), key, b"NOCREATE", b"ITEMS"].into_iter().chain(items.iter());
+        access.log_instead(&words.collect::<Vec<_>>());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! How filters are made by commands that do not say it.
 //!
-//! While a log is replayed these do not count: it says how each filter was made.
+//! A log says how each filter was made, so that these do not count when it is replayed; logs of Redis do not.
 
 /// How a Bloom filter is made.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@ pub(super) const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Directives that do nothing here, with their defaults. A file may have them.
-const WITHOUT_EFFECT: [(&str, &str); 39] = [
+const WITHOUT_EFFECT: [(&str, &str); 47] = [
     // Valkey 9.1
     ("active-defrag-cycle-us", "500"),
     ("availability-zone", ""),
@@ -27,12 +27,20 @@ const WITHOUT_EFFECT: [(&str, &str); 39] = [
     ("commandlog-large-request-max-len", "128"),
     ("commandlog-reply-larger-than", "1048576"),
     ("commandlog-request-larger-than", "1048576"),
+    ("debug-context", ""),
     ("dual-channel-replication-enabled", "no"),
+    ("enable-debug-assert", "no"),
+    ("events-per-io-thread", "2"),
     ("extended-redis-compatibility", "no"),
     ("hash-seed", ""),
     ("import-mode", "no"),
+    ("io-threads-always-active", "no"),
     ("log-format", "legacy"),
     ("log-timestamp-format", "legacy"),
+    ("lua-enable-insecure-api", "no"),
+    ("min-io-threads-avoid-copy-reply", "7"),
+    ("min-string-size-avoid-copy-reply", "16384"),
+    ("min-string-size-avoid-copy-reply-threaded", "65536"),
     ("mptcp", "no"),
     ("prefetch-batch-max-size", "16"),
     ("rdb-version-check", "strict"),

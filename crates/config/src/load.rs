@@ -287,7 +287,7 @@ impl Loader {
             _ if OBSOLETE.iter().any(|(old, counts)| *old == name && counts.contains(&values.len())) => {
                 self.warn(&String::from_utf8_lossy(name), "it is obsolete");
             }
-            _ => match foreign::default_without_effect(name) {
+            _ => match foreign::default_without_effect(name).filter(|_| !values.is_empty()) {
                 None => return Err(error(BAD_DIRECTIVE)),
                 Some(default) if values.join(&b' ') == default.as_bytes() => {}
                 Some(_) => self.warn(&String::from_utf8_lossy(name), NOT_YET),

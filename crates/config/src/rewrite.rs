@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::line::{needs_quotes, quote, split_words};
 use super::value::{OutputBufferLimit, Value};
 use super::words::ParseContext;
-use super::{Config, DIRECTIVES, Directive, directive};
+use super::{Config, DIRECTIVES, Directive, directive, foreign};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -115,13 +115,12 @@ impl Draft {
         for line in content.split(|&byte| byte == b'\n') {
             let trimmed = line.trim_ascii();
             draft.has_marker |= trimmed == MARKER.as_bytes() || trimmed == REDIS_MARKER.as_bytes();
-            if !trimmed.starts_with(b"#")
-                && let Some(words) = split_words(trimmed)
-                && let Some(name) = words.first().and_then(|name| line_name(name))
-            {
+            let words = if trimmed.starts_with(b"#") { None } else { split_words(trimmed) };
+            if let Some(name) = words.as_ref().and_then(|words| line_name(words.first()?)) {
                 draft.of.entry(name).or_default().push_back(draft.lines.len());
             }
-            draft.lines.push(Some(line.to_vec()));
+            let module = words.as_deref().and_then(built_in_module);
+            draft.lines.push(Some(module.unwrap_or_else(|| line.to_vec())));
         }
         draft
     }
@@ -191,6 +190,13 @@ fn line_name(name: &[u8]) -> Option<&'static str> {
         true => Some(USER),
         false => directive(name).map(|directive| directive.name),
     }
+}
+
+/// The line that loads a module which is built in, without its arguments: these have lines of their own.
+fn built_in_module(words: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let [name, path, _, ..] = words else { return None };
+    foreign::built_in(path).filter(|_| name.eq_ignore_ascii_case(b"loadmodule"))?;
+    Some([&name[..], b" ", &quote(path)].concat())
 }
 
 /// Whether a line gives a setting the value that it has.

@@ -475,6 +475,7 @@ const LINES: &[(&str, Option<&str>)] = &[
     ),
     ("loadmodule rejson.so x y", Some("The argument 'x' of this module is not known here")),
     ("loadmodule xrejson.so", Some(LOADMODULE)),
+    ("lookahead", Some("Bad directive or wrong number of arguments")),
     ("lua-replicate-commands yes", None),
     ("io-threads-do-reads yes", None),
     ("save", None),
@@ -537,6 +538,20 @@ fn directives_of_valkey_and_of_later_versions_are_accepted() {
     assert!(rewritten.contains("\nmasteruser \"you\"\n") && !rewritten.contains("primaryuser"));
     let pairs = config.get(&[&b"primaryuser"[..], b"primary*"]);
     assert_eq!(pairs, [(b"primaryuser".to_vec(), b"you".to_vec())]);
+}
+
+#[test]
+fn arguments_of_modules_are_rewritten_as_settings() {
+    let text = "bf-error-rate 0.3\nloadmodule /a/redisbloom.so ERROR_RATE 0.5 INITIAL_SIZE 7\nloadmodule \"rejson.so\"\n";
+    let (config, _) = Config::from_text("x", text.as_bytes()).expect("they are built in");
+    let config =
+        set(&config, &[("bf-error-rate", "0.1"), ("bf-initial-size", "100")]).expect("they are settings");
+    let rewritten = config.rewritten(text.as_bytes());
+    let (again, _) = Config::from_text("x", &rewritten).expect("it is a file");
+    assert_eq!((again.bf_error_rate.as_str(), again.bf_initial_size), ("0.1", 100));
+    let (config, _) = Config::from_text("x", text.as_bytes()).expect("they are built in");
+    let (again, _) = Config::from_text("x", &config.rewritten(text.as_bytes())).expect("it is a file");
+    assert_eq!((again.bf_error_rate.as_str(), again.bf_initial_size), ("0.5", 7));
 }
 
 #[test]

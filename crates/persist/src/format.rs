@@ -30,6 +30,10 @@ pub const VALKEY_VERSION: u16 = 80;
 pub const SIGNATURE_BYTES: usize = 9;
 /// The version that is written: that of Redis 7.4 to 8.2.
 pub const VERSION: u16 = 12;
+/// The latest version that is read: that of Redis 8.10.
+pub const LATEST_VERSION: u16 = 16;
+/// The first version whose payloads may state 0 for a checksum that was not computed.
+pub const VERSION_WITHOUT_CHECKSUM: u16 = 15;
 /// The version that is written for replicas: that of Redis 7.0. Servers refuse a higher version than their
 /// own, but take value types as they come.
 pub const REPLICA_VERSION: u16 = 10;
@@ -61,7 +65,7 @@ impl Dialect {
     /// The dialect of a version that can be read.
     pub fn of_version(version: u16) -> Option<Dialect> {
         match version {
-            0..=VERSION => Some(Dialect::Redis),
+            0..=LATEST_VERSION => Some(Dialect::Redis),
             VALKEY_VERSION => Some(Dialect::Valkey),
             _ => None,
         }
@@ -80,6 +84,8 @@ impl Dialect {
 
 /// What stands where a value type could: everything in a file that is no key.
 pub mod opcode {
+    /// The fields of hashes of Redis 8.10, which name them by a number: number, count, fields.
+    pub const HASH_TEMPLATE: u8 = 242;
     /// The slot that follows, with its key count (cluster mode).
     pub const SLOT_INFO: u8 = 244;
     /// A library of functions.
@@ -183,6 +189,20 @@ pub mod value_type {
     pub const HASH_METADATA: u8 = 24;
     /// A hash with field expiries as a listpack.
     pub const HASH_LISTPACK_EX: u8 = 25;
+    /// A stream with what producers sent once only, of Redis 8.6.
+    pub const STREAM_LISTPACKS_4: u8 = 26;
+    /// The same with entries that consumers gave back, of Redis 8.8.
+    pub const STREAM_LISTPACKS_5: u8 = 27;
+    /// An array, of Redis 8.8.
+    pub const ARRAY: u8 = 28;
+    /// A hash of Redis 8.10: its fields, then a listpack of a number and its values.
+    pub const HASH_TMPL_LP: u8 = 29;
+    /// The same without the fields, which the number names ([`super::opcode::HASH_TEMPLATE`]).
+    pub const HASH_TMPL_LP_REF: u8 = 30;
+    /// A hash of Redis 8.10: its fields, then its values.
+    pub const HASH_TMPL_ARRAY: u8 = 31;
+    /// A number that names the fields, then the values.
+    pub const HASH_TMPL_ARRAY_REF: u8 = 32;
 }
 
 /// The low six bits of a length that begins with `11`: how the string is encoded.

@@ -272,6 +272,16 @@ impl<'a, R: Read> Loader<'a, R> {
                 self.tell(offset, outcome)?;
                 self.summary.functions += 1;
             }
+            opcode::HASH_TEMPLATE => {
+                let (number, count) = (self.source.length()?, self.source.length()?);
+                let mut fields = Vec::new();
+                for _ in 0..count {
+                    fields.push(self.source.string()?.into());
+                }
+                if !self.source.add_template(number, fields) {
+                    return self.source.error(offset, "two lists of the fields of hashes have one number");
+                }
+            }
             opcode::FUNCTION_PRE_GA => {
                 return self.source.error(offset, "pre-release function format not supported");
             }

@@ -4,7 +4,7 @@
 //! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
 //! ```
 
-use crate::format::{Checksum, Dialect, VERSION, module_name, opcode, value_type};
+use crate::format::{Checksum, Dialect, VERSION, VERSION_WITHOUT_CHECKSUM, module_name, opcode, value_type};
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::types::{Outcome, read_value};
@@ -123,7 +123,8 @@ fn verified(payload: &[u8]) -> Option<(&[u8], Dialect)> {
     let body_length = payload.len().checked_sub(FOOTER_BYTES)?;
     let (checked, checksum) = payload.split_at(body_length + 2);
     let version = u16::from_le_bytes(checked[body_length..].try_into().ok()?);
-    let right = Checksum::of(checked).to_le_bytes() == checksum;
+    let is_left_out = version >= VERSION_WITHOUT_CHECKSUM && checksum.iter().all(|&byte| byte == 0);
+    let right = is_left_out || Checksum::of(checked).to_le_bytes() == checksum;
     let right = right || !verifies_checksums();
     let dialect = Dialect::of_version(version).filter(|_| right)?;
     Some((&payload[..body_length], dialect))

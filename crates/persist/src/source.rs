@@ -6,8 +6,10 @@
 use crate::format::{Checksum, encoding};
 use crate::lzf;
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64};
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 /// Bytes that are read at a time; a longer string goes through a buffer of its own.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -69,6 +71,8 @@ pub struct Source<'a, R> {
     text: Vec<u8>,
     packed: Vec<u8>,
     total: Option<u64>,
+    /// Fields of hashes, by the number that names them.
+    templates: HashMap<u64, Arc<[Box<[u8]>]>>,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     progress_next: u64,
 }
@@ -109,6 +113,7 @@ impl<'a, R: Read> Source<'a, R> {
             text: Vec::new(),
             packed: Vec::new(),
             total,
+            templates: HashMap::new(),
             progress: None,
             progress_next: PROGRESS_STEP_BYTES,
         }
@@ -130,6 +135,16 @@ impl<'a, R: Read> Source<'a, R> {
         let offset = self.offset();
         self.buffer.copy_within(self.start..self.end, 0);
         ((self.buffer, self.end - self.start), offset, self.checksum)
+    }
+
+    /// Keeps fields of hashes, which a number names from here on. False if it names some already.
+    pub fn add_template(&mut self, number: u64, fields: Vec<Box<[u8]>>) -> bool {
+        self.templates.insert(number, fields.into()).is_none()
+    }
+
+    /// The fields that a number names.
+    pub fn template(&self, number: u64) -> Option<Arc<[Box<[u8]>]>> {
+        self.templates.get(&number).map(Arc::clone)
     }
 
     /// Says that the input is a part of a file and begins at this offset of it.

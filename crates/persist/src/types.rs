@@ -13,6 +13,7 @@ mod bloom_filter;
 mod count_min_sketch;
 mod cuckoo_filter;
 mod hash;
+mod hash_template;
 mod json;
 mod list;
 pub(crate) mod module;
@@ -188,6 +189,7 @@ pub(crate) fn read_value<R: Read>(
         return match form {
             value_type::MODULE_2 => read_module_value(source, limits),
             value_type::MODULE_PRE_GA => source.error(offset, "pre-release module format not supported"),
+            value_type::ARRAY => source.error(offset, "arrays, a type of Redis 8.8, are not supported"),
             _ => source.error(offset, format!("unknown RDB encoding type {form}")),
         };
     };

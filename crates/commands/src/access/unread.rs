@@ -34,9 +34,27 @@ pub struct ForRequest {
     pub take: Take,
 }
 
-/// What was taken of records for one request, by record, type and the place of the command that asked for it.
-/// Each names its record, so that no other value gets its place meanwhile.
-pub type Lent = HashMap<(RecordId, TypeId, usize), (Cold, TakenPart)>;
+/// What was taken of records for one request.
+#[derive(Default)]
+pub struct Lent {
+    /// By record, type and the place of the command that asked for it. Each names its record, so that no other
+    /// value gets its place meanwhile.
+    parts: HashMap<(RecordId, TypeId, usize), (Cold, TakenPart)>,
+    /// The places of commands that do not get what they asked for, and why.
+    refused: Vec<(usize, Error)>,
+}
+
+impl Lent {
+    /// Adds what was taken of a record for the command at a place.
+    pub fn add(&mut self, place: usize, cold: Cold, part: TakenPart) {
+        self.parts.insert((cold.id(), (*part).type_id(), place), (cold, part));
+    }
+
+    /// Has the command at a place fail.
+    pub fn refuse(&mut self, place: usize, error: Error) {
+        self.refused.push((place, error));
+    }
+}
 
 /// What is lent to the command that runs.
 #[derive(Clone, Copy, Default)]
@@ -80,8 +98,12 @@ impl<'a> Access<'a> {
         const FEW: usize = 64;
         const FEW_BYTES: usize = 1 << 20;
         let Lending { lent: all_lent, place } = self.lent;
+        let mut refused = all_lent.into_iter().flat_map(|lent| &lent.refused);
+        if let Some((_, error)) = refused.find(|(refused, _)| *refused == place) {
+            return Err(error.clone());
+        }
         let lent = |cold: &Cold| {
-            let (_, part) = all_lent?.get(&(cold.id(), TypeId::of::<T>(), place))?;
+            let (_, part) = all_lent?.parts.get(&(cold.id(), TypeId::of::<T>(), place))?;
             Arc::clone(part).downcast::<T>().ok()
         };
         let read = |cold: &Cold| match cold.read() {

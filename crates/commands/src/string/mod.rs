@@ -339,7 +339,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             1,
             KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE).or(KeyFlags::VARIABLE_FLAGS),
         )
-        .notes("Access only matters with GET")])
+        .notes("Access only matters with GET and conditions")])
         .key_flags_of(flags_of_set)
         .docs(Group::String, "1.0.0", "O(1)", "Stores a string at a key, whatever was there before.")
         .history(&[

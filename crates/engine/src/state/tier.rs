@@ -323,11 +323,15 @@ impl Batch {
     /// Adds what was taken to what was before, and returns what holds its bytes. The error is that of a
     /// record that could not be read.
     pub fn collect(&self, to: &mut Lent) -> Outcome<Arc<Lease>> {
-        for (cold, outcome) in std::mem::take(&mut *self.outcomes.lock()) {
-            let part = outcome?;
-            to.insert((cold.id(), (*part).type_id(), self.place), (cold, part));
-        }
+        let outcomes = std::mem::take(&mut *self.outcomes.lock()).into_iter();
+        let parts: Outcome<Vec<_>> = outcomes.map(|(cold, outcome)| Ok((cold, outcome?))).collect();
+        parts?.into_iter().for_each(|(cold, part)| to.add(self.place, cold, part));
         Ok(Arc::clone(&self.lease))
+    }
+
+    /// The place of the command that it is for.
+    pub fn place(&self) -> usize {
+        self.place
     }
 }
 

@@ -64,10 +64,11 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     }
     session.waiting = None;
     if let Some((batch, _)) = session.rerun.batch.take() {
-        match batch.collect(session.rerun.lent.get_or_insert_default()) {
+        let lent = session.rerun.lent.get_or_insert_default();
+        match batch.collect(lent) {
             Ok(lease) => session.rerun.leases.push(lease),
-            // The command that asked for it runs into that by itself; the others of a transaction run.
-            Err(_) if command.info.traits.has(Traits::RUNS_QUEUE) => session.rerun.count = Rerun::COUNT_MAX,
+            // The other commands of a transaction run.
+            Err(error) if command.info.traits.has(Traits::RUNS_QUEUE) => lent.refuse(batch.place(), error),
             Err(error) => {
                 session.rerun = Rerun::default();
                 return Ready::Never(error);

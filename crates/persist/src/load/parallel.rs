@@ -6,6 +6,8 @@
 //! thread keeps the checksum. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a
 //! whole: the worker reads it from the file once more.
 //!
+//! A file of Redis 8.10 whose hashes name their fields by numbers is decoded by one thread.
+//!
 //! If anything is wrong, the file is read once more from its start by one thread, which finds the first
 //! damage: the error is the same as without threads.
 
@@ -16,6 +18,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use super::ahead::ReadAhead;
 use super::parts::{Content, PART_BYTES, Part, Shared, whole_records};
 use super::skip::{Stop, skip_record};
+use super::stream::load_stream;
 use super::{LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM, checksum_state};
 use crate::format::Checksum;
 use crate::source::{LoadError, Source};
@@ -76,7 +79,12 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
     let checksum = header.source.into_checksum();
     let stated = Loader::new(Range { file, at: 0, end: total }, Some(total), job.options.clone());
     // A damage is found by those who load.
-    let replication = stated.replication().unwrap_or(None);
+    let (replication, has_templates) = stated.replication().unwrap_or((None, false));
+    if has_templates {
+        let mut whole = Range { file, at: 0, end: total };
+        let loaded = load_stream(&mut whole, job, replication.is_none());
+        return loaded.map(|(summary, _)| summary).map_err(Some);
+    }
     let shared = Shared::new(dialect, replication.is_none());
 
     let (sender, receiver) = sync_channel::<Part<'_>>(PARTS_WAITING_MAX * job.threads);

@@ -39,14 +39,14 @@ impl Stated {
 }
 
 impl<R: Read> Loader<'_, R> {
-    /// What the file says before its first key.
-    pub(super) fn replication(mut self) -> Result<Option<ReplicationFacts>, LoadError> {
+    /// What the file says before its first key, and whether that includes [`opcode::HASH_TEMPLATE`].
+    pub(super) fn replication(mut self) -> Result<(Option<ReplicationFacts>, bool), LoadError> {
         self.header()?;
         loop {
             let offset = self.source.offset();
             match self.source.byte()? {
-                mark @ opcode::AUX => self.other(offset, mark, &mut Discard)?,
-                _ => return Ok(self.stated.facts()),
+                mark @ (opcode::AUX | opcode::FUNCTION2) => self.other(offset, mark, &mut Discard)?,
+                mark => return Ok((self.stated.facts(), mark == opcode::HASH_TEMPLATE)),
             }
         }
     }

@@ -121,6 +121,8 @@ pub(super) fn skip_record(input: &mut impl Input, dialect: Dialect) -> Result<Sk
                 skip_aux(input)?;
                 return Ok(Skipped::Record);
             }
+            // What comes behind it can not be read without it.
+            opcode::HASH_TEMPLATE => return Err(Stop::Unknown),
             opcode::EXPIRETIME_MS => input.skip(8)?,
             opcode::EXPIRETIME => input.skip(4)?,
             opcode::IDLE => _ = skip_length(input)?,

@@ -35,6 +35,15 @@ pub fn load_stream_in_parallel(
     stream: &mut dyn Read,
     job: &LoadJob<'_>,
 ) -> Result<(LoadSummary, Vec<u8>), LoadError> {
+    load_stream(stream, job, true)
+}
+
+/// The same. Keys that have expired are left out if the options say so and `may_skip_expired`.
+pub(super) fn load_stream(
+    stream: &mut dyn Read,
+    job: &LoadJob<'_>,
+    may_skip_expired: bool,
+) -> Result<(LoadSummary, Vec<u8>), LoadError> {
     let mut input = Input { stream, failure: None, bytes: Vec::new(), filled: 0 };
     input.fill(PART_BYTES);
     let mut header = Loader::new(&input.bytes[..input.filled], None, LoadOptions::default());
@@ -45,13 +54,13 @@ pub fn load_stream_in_parallel(
     let (dialect, version) = (header.dialect, header.summary.version);
     let stated = Loader::new(&input.bytes[..input.filled], None, LoadOptions::default());
     // Damage is found by those who load.
-    let replication = stated.replication().unwrap_or(None);
+    let (replication, _) = stated.replication().unwrap_or((None, false));
     let mut checksum = Checksum::default();
     checksum.update(&input.bytes[..SIGNATURE_BYTES]);
     input.bytes.copy_within(SIGNATURE_BYTES..input.filled, 0);
     input.filled -= SIGNATURE_BYTES;
 
-    let shared = Shared::new(dialect, true);
+    let shared = Shared::new(dialect, may_skip_expired);
     let (sender, receiver) = sync_channel::<Part<'_>>(PARTS_WAITING_MAX * job.threads);
     let receiver = Mutex::new(receiver);
     let mut cutter = Cutter {

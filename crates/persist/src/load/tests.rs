@@ -3,6 +3,7 @@
 use super::*;
 use crate::format::{Checksum, put_length};
 use crate::packed::ziplist;
+use crate::payload::{RestoreError, restore_value};
 use crate::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::listpack::Listpack;
 use mantissa_store::{Hash, Kind, StringRef, Value};
@@ -437,6 +438,121 @@ fn what_surrounds_keys() {
     assert_eq!(load_with(&file, kept).1.map(|summary| summary.keys_loaded), Ok(4));
 }
 
+/// A payload of Redis 8.10 whose checksum was not computed.
+fn payload(value: Bytes) -> Vec<u8> {
+    [&value.0[..], &16_u16.to_le_bytes(), &[0; 8]].concat()
+}
+
+#[test]
+fn streams_of_later_versions() {
+    let id = |ms: u64| [ms.to_be_bytes(), [0; 8]].concat();
+    let stream = |form: u8| {
+        let numbers = bytes().length(0).length(0).length(7).length(0);
+        let numbers = numbers.length(0).length(0).length(7).length(0).length(2);
+        let group = numbers.length(1).string("group").length(7).length(0).length(2);
+        let is_last = form == value_type::STREAM_LISTPACKS_5;
+        let group = group.length(if is_last { 2 } else { 1 });
+        let group = group.raw(&id(3)).raw(&500_u64.to_le_bytes()).length(4);
+        let group = if is_last { group.raw(&id(7)).raw(&[0; 8]).length(9) } else { group };
+        let consumer = group.length(1).string("consumer").raw(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        let consumer = consumer.raw(&[2, 0, 0, 0, 0, 0, 0, 0]).length(1).raw(&id(3));
+        let consumer = if is_last { consumer.length(1).raw(&id(7)) } else { consumer };
+        let producers = consumer.length(100).length(50).length(2);
+        let producers = producers.string("a").length(1).string("x").length(7).length(0);
+        producers.string("b").length(0).length(5).length(6)
+    };
+    for (form, expected) in [
+        (value_type::STREAM_LISTPACKS_4, vec![("consumer", 3, 500, 4)]),
+        (value_type::STREAM_LISTPACKS_5, vec![("consumer", 3, 500, 4), ("given-back", 7, 0, 9)]),
+    ] {
+        let body = stream(form).0;
+        let file = bytes().key(form, "s").raw(&body).key(value_type::STRING, "a").string("v").file(14);
+        assert_eq!(lines(&file), ["0/s 0 entries", "0/a v"]);
+        let whole = payload(bytes().raw(&[form]).raw(&body));
+        let Ok(Value::Stream(stream)) = restore_value(&whole, &options()) else { panic!("it is whole") };
+        let mut found = Vec::new();
+        for (_, group) in stream.groups() {
+            for (_, consumer) in group.consumers() {
+                for id in consumer.pending().ids() {
+                    let pending = group.pending().get(id).expect("it is held");
+                    let (time, count) = (pending.delivered_at_ms, pending.delivery_count);
+                    found.push((text(consumer.name()), id.ms, time, count));
+                }
+            }
+        }
+        let expected: Vec<_> =
+            expected.into_iter().map(|(name, ms, time, count)| (name.to_owned(), ms, time, count)).collect();
+        assert_eq!(found, expected);
+        for end in 1..whole.len() - 10 {
+            let cut = payload(bytes().raw(&whole[..end]));
+            assert!(restore_value(&cut, &options()).is_err(), "cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn hashes_whose_fields_are_apart() {
+    let template = bytes().raw(&[opcode::HASH_TEMPLATE]).length(7).length(2).strings(&["a", "name"]);
+    let other = bytes().raw(&[opcode::HASH_TEMPLATE]).length(0).length(1).strings(&["x"]);
+    let packed = listpack_of(&["7", "1", "me"]);
+    let file = bytes()
+        .raw(&[opcode::AUX])
+        .strings(&["redis-ver", "8.10.1"])
+        .raw(&template.0)
+        .raw(&other.0)
+        .raw(&[opcode::SELECTDB, 0])
+        .key(value_type::HASH_TMPL_LP_REF, "packed")
+        .string(&packed)
+        .raw(&[opcode::SELECTDB, 1])
+        .key(value_type::HASH_TMPL_ARRAY_REF, "counted")
+        .length(7)
+        .strings(&["2", "you"])
+        .key(value_type::HASH_TMPL_ARRAY_REF, "one")
+        .length(0)
+        .string("y");
+    let found = lines(&file.clone().file(16));
+    assert_eq!(found[1..], ["0/packed a=1,name=me", "1/counted a=2,name=you", "1/one x=y"]);
+    // Long files are cut into parts.
+    let mut long = file;
+    for number in 0..2000 {
+        let key = format!("key:{number}");
+        long = long.key(value_type::HASH_TMPL_ARRAY_REF, &key).length(7).strings(&["1", "2"]);
+    }
+    assert_eq!(lines(&long.clone().file(16)).len(), 2004);
+    let refused = |bytes: Bytes| reason(&bytes.file(16));
+    let unknown = "hash's number of fields is unknown, or names none";
+    let reference = |name: &str| bytes().key(value_type::HASH_TMPL_ARRAY_REF, name);
+    assert_eq!(refused(template.clone().raw(&reference("k").length(8).string("v").0)), unknown);
+    assert_eq!(refused(reference("k").length(7).string("v")), unknown);
+    let key = || template.clone().key(value_type::HASH_TMPL_LP_REF, "k");
+    for elements in [&["7", "1"][..], &["7", "1", "2", "3"], &["7"]] {
+        assert_eq!(refused(key().string(listpack_of(elements))), "hash has other values than fields");
+    }
+    for elements in [&["8", "1", "2"][..], &["x", "1", "2"], &["-1", "1", "2"], &[]] {
+        assert_eq!(refused(key().string(listpack_of(elements))), unknown);
+    }
+    let twice = template.clone().raw(&template.0);
+    assert_eq!(refused(twice), "two lists of the fields of hashes have one number");
+    // Payloads have their fields with them.
+    let restored = |value: Bytes| restore_value(&payload(value), &options()).map(|value| describe(&value));
+    let fields = listpack_of(&["a", "12"]);
+    let own = |form| bytes().raw(&[form, 0]).string(&fields);
+    let in_array = |form| bytes().raw(&[form, 1]).length(2).strings(&["a", "12"]);
+    let expected = Ok("12=me,a=1".to_owned());
+    assert_eq!(restored(own(value_type::HASH_TMPL_LP).string(&packed)), expected);
+    assert_eq!(restored(in_array(value_type::HASH_TMPL_LP).string(&packed)), expected);
+    assert_eq!(restored(in_array(value_type::HASH_TMPL_ARRAY).strings(&["1", "me"])), expected);
+    assert_eq!(restored(own(value_type::HASH_TMPL_ARRAY).strings(&["1", "me"])), expected);
+    let is_bad = |value: Bytes| assert_eq!(restored(value), Err(RestoreError::BadFormat));
+    is_bad(bytes().raw(&[value_type::HASH_TMPL_LP_REF]).string(&packed));
+    is_bad(bytes().raw(&[value_type::HASH_TMPL_ARRAY_REF]).length(7).strings(&["1", "me"]));
+    is_bad(bytes().raw(&[value_type::HASH_TMPL_ARRAY, 1]).length(0).strings(&["1", "me"]));
+    is_bad(bytes().raw(&[value_type::HASH_TMPL_ARRAY, 2]).length(1).strings(&["1", "me"]));
+    is_bad(bytes().raw(&[value_type::HASH_TMPL_ARRAY, 1]).length(2).strings(&["a", "a", "1", "me"]));
+    let array = bytes().key(value_type::ARRAY, "k").length(0);
+    assert_eq!(refused(array), "arrays, a type of Redis 8.8, are not supported");
+}
+
 #[test]
 fn checksums_and_versions() {
     let good = bytes().key(value_type::STRING, "a").string("v").file(12);
@@ -448,7 +564,8 @@ fn checksums_and_versions() {
     let ignoring = LoadOptions { verify_checksum: false, ..options() };
     assert_eq!(state(&[body, &[1; 8]].concat(), ignoring), Ok(ChecksumState::Ignored));
     assert_eq!(state(&bytes().file(4), options()), Ok(ChecksumState::Absent));
-    assert_eq!(reason(&bytes().file(13)), "can't handle RDB format version 0013");
+    assert_eq!(state(&bytes().file(16), options()), Ok(ChecksumState::Verified));
+    assert_eq!(reason(&bytes().file(17)), "can't handle RDB format version 0017");
     assert_eq!(reason(&bytes().file(0)), "can't handle RDB format version 0000");
     assert_eq!(reason(b"REDIS0080"), "can't handle RDB format version 0080");
     assert_eq!(reason(b"VALKEY012"), "can't handle RDB format version 012 of Valkey");
@@ -517,7 +634,7 @@ fn what_is_refused_and_why() {
         (bytes().raw(&[opcode::FUNCTION_PRE_GA]), "pre-release function format not supported"),
         (bytes().raw(&[opcode::FUNCTION2]).string("bad"), "the library does not compile"),
         (bytes().raw(&[opcode::SELECTDB, 16]), "too many databases"),
-        (key(26), "unknown RDB encoding type 26"),
+        (key(33), "unknown RDB encoding type 33"),
         (bytes().raw(&[opcode::AUX, 0xc7]), "unknown string encoding 7"),
         (bytes().raw(&[opcode::RESIZEDB, 0xc0]), "encoded string where a length should be"),
     ];

@@ -1,7 +1,7 @@
 //! Hashes, whose fields can have expiries (unix time in milliseconds).
 
-use super::Codec;
 use super::reading::{TYPICAL_ELEMENTS, UNPAIRED, believable, damage, each_pair, refused, unpack};
+use super::{Codec, hash_template};
 use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;
 use crate::digest::Mixer;
@@ -32,6 +32,10 @@ impl Codec for Hash {
         value_type::HASH_METADATA,
         value_type::HASH_LISTPACK_EX,
         value_type::VALKEY_HASH,
+        value_type::HASH_TMPL_LP,
+        value_type::HASH_TMPL_LP_REF,
+        value_type::HASH_TMPL_ARRAY,
+        value_type::HASH_TMPL_ARRAY_REF,
     ];
     const DIGEST_NUMBER: u32 = 4;
     const MAY_BE_EMPTY: bool = false;
@@ -124,6 +128,7 @@ impl Codec for Hash {
                     })
                 })?;
             }
+            form if hash_template::has(form) => return hash_template::read(source, form, limits),
             _ => return read_counted(source, form, limits),
         }
         Ok(hash)
@@ -149,6 +154,7 @@ impl Codec for Hash {
                 skip_strings(input, 2)?;
                 input.skip(8)
             }),
+            form if hash_template::has(form) => hash_template::skip(input, form),
             _ => skip_string(input),
         }
     }
@@ -242,7 +248,8 @@ fn check_expiry(expiry: Option<i64>) -> Result<(), Damage> {
     }
 }
 
-fn put_field(
+/// Adds a field, which must be new.
+pub fn put_field(
     hash: &mut Hash,
     field: &[u8],
     value: &[u8],

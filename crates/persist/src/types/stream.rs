@@ -6,7 +6,12 @@
 //! groups:    count, { name, last delivered id, [ entries read ], pending, consumers }
 //! pending:   count, { id (16 bytes), delivered at (8 bytes), delivery count }
 //! consumers: count, { name, seen at, [[ active at ]], count, ids (16 bytes) }      [[..]]: from form 3
+//!            from form 5: count, ids (16 bytes) of pending entries without a consumer
+//! producers: from form 4: seconds, entries kept, count, { name, count, { name, id } }, two numbers
 //! ```
+//!
+//! Forms 4 and 5 are those of Redis 8.6 and 8.8. What producers sent once only is not kept; the entries that
+//! consumers gave back belong to a consumer of their own, [`GIVEN_BACK`], from which any other can claim them.
 
 use super::Codec;
 use crate::aof::Rebuilder;
@@ -17,10 +22,14 @@ use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::write_i64;
 use mantissa_store::EncodingLimits;
-use mantissa_store::stream::{Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId};
+use mantissa_store::stream::{ConsumerId, Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
+/// Bytes of an identifier where it is no pair of lengths.
+const ID_BYTES: u64 = 16;
+/// The consumer of pending entries that have none.
+const GIVEN_BACK: &[u8] = b"given-back";
 /// Says "unknown" in the place of a count of entries read.
 const ENTRIES_READ_UNKNOWN: u64 = u64::MAX;
 
@@ -28,8 +37,13 @@ const ENTRIES_READ_UNKNOWN: u64 = u64::MAX;
 type Unclaimed = BTreeMap<StreamId, (i64, u64)>;
 
 impl Codec for Stream {
-    const FORMS: &'static [u8] =
-        &[value_type::STREAM_LISTPACKS, value_type::STREAM_LISTPACKS_2, value_type::STREAM_LISTPACKS_3];
+    const FORMS: &'static [u8] = &[
+        value_type::STREAM_LISTPACKS,
+        value_type::STREAM_LISTPACKS_2,
+        value_type::STREAM_LISTPACKS_3,
+        value_type::STREAM_LISTPACKS_4,
+        value_type::STREAM_LISTPACKS_5,
+    ];
     const DIGEST_NUMBER: u32 = 6;
     const MAY_BE_EMPTY: bool = true;
 
@@ -100,11 +114,13 @@ impl Codec for Stream {
         for _ in 0..group_count {
             read_group(source, form, &mut stream)?;
         }
+        if form >= value_type::STREAM_LISTPACKS_4 {
+            read_producers(source)?;
+        }
         Ok(stream)
     }
 
     fn skip(input: &mut impl Input, form: u8) -> Result<(), Stop> {
-        const ID_BYTES: u64 = 16;
         let is_counted = form >= value_type::STREAM_LISTPACKS_2;
         skip_each(input, |input| skip_strings(input, 2))?;
         skip_lengths(input, if is_counted { 8 } else { 3 })?;
@@ -118,10 +134,22 @@ impl Codec for Stream {
             skip_each(input, |input| {
                 skip_string(input)?;
                 input.skip(if form >= value_type::STREAM_LISTPACKS_3 { 16 } else { 8 })?;
-                let held = skip_length(input)?;
-                input.skip(held.checked_mul(ID_BYTES).ok_or(Stop::Unknown)?)
+                skip_ids(input)
+            })?;
+            if form >= value_type::STREAM_LISTPACKS_5 { skip_ids(input) } else { Ok(()) }
+        })?;
+        if form < value_type::STREAM_LISTPACKS_4 {
+            return Ok(());
+        }
+        skip_lengths(input, 2)?;
+        skip_each(input, |input| {
+            skip_string(input)?;
+            skip_each(input, |input| {
+                skip_string(input)?;
+                skip_lengths(input, 2)
             })
-        })
+        })?;
+        skip_lengths(input, 2)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {
@@ -236,6 +264,9 @@ fn read_group<R: Read>(source: &mut Source<R>, form: u8, stream: &mut Stream) ->
     for _ in 0..consumer_count {
         read_consumer(source, form, &mut group, &mut unclaimed)?;
     }
+    if form >= value_type::STREAM_LISTPACKS_5 {
+        read_given_back(source, &mut group, &mut unclaimed)?;
+    }
     if !unclaimed.is_empty() {
         return source.error(offset, "stream group has a pending entry without a consumer");
     }
@@ -259,6 +290,34 @@ fn read_consumer<R: Read>(
     let Some(consumer) = group.add_consumer(&name, seen_at_ms, active_at_ms) else {
         return source.error(offset, "stream group has two consumers of one name");
     };
+    read_held(source, consumer, group, unclaimed)
+}
+
+/// Reads the pending entries that have no consumer.
+fn read_given_back<R: Read>(
+    source: &mut Source<R>,
+    group: &mut Group,
+    unclaimed: &mut Unclaimed,
+) -> Result<(), LoadError> {
+    if unclaimed.is_empty() {
+        // There are none.
+        source.length()?;
+        return Ok(());
+    }
+    let offset = source.offset();
+    let Some(consumer) = group.add_consumer(GIVEN_BACK, 0, 0) else {
+        return source.error(offset, "stream group has a consumer of the name that entries without one get");
+    };
+    read_held(source, consumer, group, unclaimed)
+}
+
+/// Reads the entries that a consumer holds.
+fn read_held<R: Read>(
+    source: &mut Source<R>,
+    consumer: ConsumerId,
+    group: &mut Group,
+    unclaimed: &mut Unclaimed,
+) -> Result<(), LoadError> {
     let held_count = source.length()?;
     for _ in 0..held_count {
         let offset = source.offset();
@@ -269,6 +328,28 @@ fn read_consumer<R: Read>(
         group.assign(id, Pending { consumer, delivered_at_ms, delivery_count });
     }
     Ok(())
+}
+
+/// Reads what producers sent once only.
+fn read_producers<R: Read>(source: &mut Source<R>) -> Result<(), LoadError> {
+    let _limits = (source.length()?, source.length()?);
+    let producer_count = source.length()?;
+    for _ in 0..producer_count {
+        source.string()?;
+        let sent_count = source.length()?;
+        for _ in 0..sent_count {
+            source.string()?;
+            identifier(source)?;
+        }
+    }
+    let _counters = (source.length()?, source.length()?);
+    Ok(())
+}
+
+/// Steps over identifiers.
+fn skip_ids(input: &mut impl Input) -> Result<(), Stop> {
+    let count = skip_length(input)?;
+    input.skip(count.checked_mul(ID_BYTES).ok_or(Stop::Unknown)?)
 }
 
 fn skip_lengths(input: &mut impl Input, count: usize) -> Result<(), Stop> {
