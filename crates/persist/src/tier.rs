@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A record is one block, but for that of a string of 16 KiB or more, whose blocks have 4096 bytes each: so
-//! a part of it can be read and checked ([`RecordFile::read_part`]). A checksum is the CRC-64 of the part and
-//! of where the block begins, so a block that the disk brings from elsewhere is noticed too. Nothing is
+//! a part of it can be read and checked ([`RecordFile::read_part`]). What is longer than a segment has slots
+//! of its own ([`long`]), and so has a collection of more than 8 MiB. A checksum is the CRC-64 of the part
+//! and of where the block begins, so a block that the disk brings from elsewhere is noticed too. Nothing is
 //! synced: RDB and append-only files have the data, and what is here is gone with the process.
 //!
 //! [`TierFile::append`] adds records to the open segment, in memory; one thread, [`TierFile::write_until`],
@@ -23,6 +24,7 @@
 //! by [`TierFile::copy_record`], which the engine calls for what is left in them.
 
 mod exact;
+mod long;
 #[cfg(test)]
 mod tests;
 
@@ -34,17 +36,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mantissa_store::cold::{
-    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RECORD_BYTES_MAX, RecordFile, Segment,
-    ValueFacts,
+    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, ONE_BLOCK_BYTES_MAX, Place, RECORD_BYTES_MAX,
+    RecordFile, Segment, ValueFacts,
 };
 use mantissa_store::snapshot::Image;
-use mantissa_store::{EncodingLimits, Entry, Kind, Move, Value};
+use mantissa_store::{EncodingLimits, Entry, Kind, Move, StringRef, Value};
 
 use crate::format::{Checksum, Dialect};
 use crate::source::Source;
 use crate::storage::ScratchFile;
 use crate::types::{Outcome, read_value};
-use crate::write::{Encoder, WriteOptions};
+use crate::write::{Encoder, Spill, WriteOptions};
+use long::LongWriter;
 
 /// Bytes of a segment.
 pub const SEGMENT_BYTES: usize = 16 << 20;
@@ -52,10 +55,8 @@ pub const SEGMENT_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that may wait to be written. Beyond that nothing is appended.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Longest value that goes to disk, in bytes: one whose record fills a segment.
+/// Longest string whose record is in a segment with others, in bytes: one that fills it.
 pub const TEXT_BYTES_MAX: usize = SEGMENT_BYTES / BLOCK_BYTES * BLOCK_TEXT_BYTES;
-/// Bytes in memory of the longest collection that goes to disk: a longer one would take long to bring back.
-pub const COLLECTION_BYTES_MAX: usize = 8 << 20;
 /// How long a failed write waits for the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Segments of whose records fewer than this share of the bytes is named are worth emptying.
@@ -90,7 +91,7 @@ const ALWAYS_PACKED: EncodingLimits = EncodingLimits {
     stream_node_entries_max: 0,
 };
 
-const _: () = assert!(COLLECTION_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
+const _: () = assert!(ONE_BLOCK_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
 const _: () = assert!(SEGMENT_BYTES <= mantissa_store::cold::SEGMENT_BYTES_MAX);
 
 /// Why a value stays in memory.
@@ -176,6 +177,10 @@ struct State {
     used_ever: u32,
     /// All full segments in use, and some that are not any more.
     segments: Vec<Full>,
+    /// The same of records that have slots of their own, with the number of these.
+    longs: Vec<(Weak<Segment>, usize)>,
+    /// A value for which there were not enough slots: its bytes in memory, and the slots that it got.
+    too_long: Option<(usize, usize)>,
     /// The last write has failed.
     is_failing: bool,
 }
@@ -277,27 +282,105 @@ impl TierFile {
         self.append_bytes(record, bytes, facts)
     }
 
-    /// Adds a value of which there is an image.
-    pub fn append_image(&self, encoder: &mut RecordEncoder, from: &mut Move) -> Result<Cold, Refusal> {
-        self.state().refusal().map_or(Ok(()), Err)?;
-        let RecordEncoder { encoder, value, record } = encoder;
-        value.clear();
-        let mut digits = [0; 20];
-        let bytes = match &mut from.image {
-            Image::Entry(entry) => bytes_of(entry, &mut digits, encoder, value),
+    /// Adds a value of which there is an image. `is_over` says that nobody wants it any more.
+    pub fn append_image(
+        &self,
+        encoder: &mut RecordEncoder,
+        from: &mut Move,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Cold, Refusal> {
+        let token = from.token();
+        let is_over = || token.is_outdated() || is_over();
+        match &mut from.image {
+            Image::Entry(entry) => self.append_large(encoder, entry, &is_over),
             Image::Text { text, .. } => {
-                while text.read(value) {}
-                &value[..]
+                self.state().refusal().map_or(Ok(()), Err)?;
+                let RecordEncoder { value, record, .. } = encoder;
+                value.clear();
+                if text.byte_len() <= TEXT_BYTES_MAX {
+                    while text.read(value) {}
+                    let appended = self.append_bytes(record, value, from.facts);
+                    value.shrink_to(CHUNK_BYTES);
+                    return appended;
+                }
+                let mut writer = self.begin_long(text.byte_len(), &is_over)?;
+                while text.read(value) && writer.add(value) {
+                    value.clear();
+                }
+                self.end_long(writer, text.byte_len(), from.facts)
+            }
+        }
+    }
+
+    /// Adds the value of an entry, however large it is. `is_over` says that nobody wants it any more.
+    pub fn append_large(
+        &self,
+        encoder: &mut RecordEncoder,
+        entry: &Entry,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Cold, Refusal> {
+        self.state().refusal().map_or(Ok(()), Err)?;
+        let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
+        let RecordEncoder { encoder, value, record } = encoder;
+        let appended = match entry.as_string() {
+            Some(StringRef::Bytes(text)) if text.len() > TEXT_BYTES_MAX => {
+                let mut writer = self.begin_long(text.len(), is_over)?;
+                writer.add(text);
+                self.end_long(writer, text.len(), facts)
+            }
+            Some(text) => self.append_bytes(record, text.text(&mut [0; 20]), facts),
+            None => {
+                value.clear();
+                let bytes = entry.memory_usage();
+                let mut long = None;
+                let mut begin = || self.begin_long(bytes, is_over);
+                put_collection(entry, encoder, value, &mut |value| {
+                    if long.is_some() || value.len() > ONE_BLOCK_BYTES_MAX {
+                        let long = long.get_or_insert_with(&mut begin);
+                        if value.len() >= CHUNK_BYTES || long.is_err() {
+                            _ = long.as_mut().is_ok_and(|writer| writer.add(value));
+                            value.clear();
+                        }
+                    }
+                });
+                if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
+                    self.append_bytes(record, value, facts)
+                } else {
+                    let mut writer = long.unwrap_or_else(begin)?;
+                    writer.add(value);
+                    self.end_long(writer, bytes, facts)
+                }
             }
         };
-        let appended = self.append_bytes(record, bytes, from.facts);
+        value.clear();
         value.shrink_to(CHUNK_BYTES);
         appended
     }
 
+    /// Begins a record of a value with so many bytes in memory.
+    fn begin_long<'a>(&self, bytes: usize, is_over: &'a dyn Fn() -> bool) -> Result<LongWriter<'a>, Refusal> {
+        let state = self.state();
+        let left = state.free.len() + self.unused_slots(&state);
+        if state.too_long.is_some_and(|(least, slots)| bytes >= least && left <= slots) || left == 0 {
+            return Err(Refusal::Full);
+        }
+        drop(state);
+        Ok(LongWriter::new(self.itself.upgrade().ok_or(Refusal::Full)?, is_over))
+    }
+
+    fn end_long(&self, writer: LongWriter<'_>, bytes: usize, facts: ValueFacts) -> Result<Cold, Refusal> {
+        let ended = writer.finish(facts);
+        ended.map_err(|(refusal, slots)| {
+            if refusal == Refusal::Full {
+                self.state().too_long = Some((bytes, slots));
+            }
+            refusal
+        })
+    }
+
     /// Adds a value.
     fn append_bytes(&self, record: &mut Vec<u8>, bytes: &[u8], facts: ValueFacts) -> Result<Cold, Refusal> {
-        let place = Place::new(0, bytes.len(), facts).filter(|_| bytes.len() <= TEXT_BYTES_MAX);
+        let place = Place::new(0, bytes.len(), facts).filter(|place| !is_long(*place));
         let place = place.ok_or(Refusal::Unfit)?;
         if bytes.len() >= CHUNK_BYTES {
             self.state().refusal().map_or(Ok(()), Err)?;
@@ -306,9 +389,12 @@ impl TierFile {
         self.append_record(record, place)
     }
 
-    /// Copies the record of a value on disk to the open segment.
+    /// Copies the record of a value on disk to the open segment. One with slots of its own stays.
     pub fn copy_record(&self, cold: &Cold) -> Result<Cold, Refusal> {
         let place = cold.place();
+        if is_long(place) {
+            return Err(Refusal::Unfit);
+        }
         let bytes = self.bytes(cold.segment().number(), place, 0..place.len()).map_err(|_| Refusal::Unfit)?;
         let mut record = Vec::new();
         put_record(place, &bytes, &mut record);
@@ -371,16 +457,31 @@ impl TierFile {
     }
 
     fn open_segment(&self, state: &mut State) -> Result<Open, Refusal> {
-        let number = match state.free.pop() {
-            Some(number) => number,
-            None if u64::from(state.used_ever) < self.segments_max.load(Ordering::Relaxed) => {
-                state.used_ever += 1;
-                state.used_ever - 1
-            }
-            None => return Err(Refusal::Full),
-        };
+        let number = self.take_slot(state).ok_or(Refusal::Full)?;
         let Some(itself) = self.itself.upgrade() else { return Err(Refusal::Full) };
         Ok(Open { segment: Segment::new(number, itself), chunk: Chunk::new(number, 0) })
+    }
+
+    /// A place of a segment in the file that is free from now on no more. `None` if all are in use.
+    fn take_slot(&self, state: &mut State) -> Option<u32> {
+        if let Some(slot) = state.free.pop() {
+            return Some(slot);
+        }
+        let next = state.used_ever;
+        state.used_ever += u32::from(self.unused_slots(state) > 0);
+        (state.used_ever > next).then_some(next)
+    }
+
+    /// Slots that have never been in use.
+    fn unused_slots(&self, state: &State) -> usize {
+        let left = self.segments_max.load(Ordering::Relaxed).saturating_sub(u64::from(state.used_ever));
+        left.min(u64::from(u32::MAX - state.used_ever)) as usize
+    }
+
+    /// Frees slots of which nothing is named any more, once their disk space has been given back.
+    fn give_back(&self, slots: &[u32]) {
+        self.state().work.extend(slots.iter().map(|slot| Work::Discard(*slot)));
+        self.has_work.notify_one();
     }
 
     /// Writes what there is to write until `is_over`, which it looks at ten times a second. Calls `drained`
@@ -454,19 +555,28 @@ impl TierFile {
             let outcome = self.file.read_at(&mut read, position(segment, offset));
             outcome.map_err(|error| self.unreadable(&error))?;
         }
-        // The parts move together, over the headers.
-        for block in 0..blocks {
-            let start = block * block_bytes;
+        self.join_blocks(&mut read, block_bytes, (segment, offset))?;
+        read.truncate(range.len());
+        Ok(read)
+    }
+
+    /// Checks blocks that lie at a place, and moves their parts together, over the headers.
+    fn join_blocks(
+        &self,
+        read: &mut [u8],
+        block_bytes: usize,
+        (segment, offset): (u32, usize),
+    ) -> Result<(), String> {
+        for (block, start) in (0..read.len()).step_by(block_bytes).enumerate() {
             let end = read.len().min(start + block_bytes);
             let (header, part) = read[start..end].split_at(HEADER_BYTES);
             let stored = header.try_into().map_or(0, u64::from_le_bytes);
             if stored != Checksum::of(part) ^ salt(segment, offset + start) {
                 return Err(self.unreadable(&"its checksum is wrong"));
             }
-            read.copy_within(start + HEADER_BYTES..end, block * part_bytes);
+            read.copy_within(start + HEADER_BYTES..end, block * (block_bytes - HEADER_BYTES));
         }
-        read.truncate(range.len());
-        Ok(read)
+        Ok(())
     }
 
     /// Reads what is not in the file yet. False if it is.
@@ -513,13 +623,19 @@ impl TierFile {
         let state = self.state();
         let open = state.open.iter().map(|open| Arc::clone(&open.segment));
         let full = state.segments.iter().filter_map(|full| full.segment.upgrade());
-        let segments: Vec<_> = full.chain(open).collect();
+        let mut segments: Vec<_> = full.chain(open).collect();
+        let mut slots = segments.len();
+        for (segment, count) in &state.longs {
+            let segment = segment.upgrade();
+            slots += segment.as_ref().map_or(0, |_| *count);
+            segments.extend(segment);
+        }
         let waiting = state.waiting_bytes + state.open.as_ref().map_or(0, |open| open.chunk.bytes.len());
         drop(state);
         TierFigures {
             values: segments.iter().map(|segment| segment.named_count()).sum(),
             value_bytes: segments.iter().map(|segment| segment.named_bytes()).sum(),
-            used_bytes: (segments.len() * SEGMENT_BYTES) as u64,
+            used_bytes: (slots * SEGMENT_BYTES) as u64,
             waiting_bytes: waiting as u64,
             written: self.written.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
@@ -543,17 +659,8 @@ impl RecordFile for TierFile {
         if place.kind() == Kind::String {
             return Ok(Value::String(bytes));
         }
-        let mut source = Source::from_bytes(bytes);
-        if exact::is_for(place.kind()) {
-            let read = exact::read(&mut source, place.kind()).ok().flatten();
-            return read.ok_or_else(|| self.unreadable(&"it is damaged"));
-        }
-        let form = source.byte().map_err(|_| self.unreadable(&"it is damaged"))?;
-        let form = Dialect::Redis.form(form);
-        match read_value(&mut source, form, limits_of(place)) {
-            Ok(Outcome::Value(value)) if value.kind() == place.kind() => Ok(value),
-            _ => Err(self.unreadable(&"it is damaged")),
-        }
+        let value = decode(&mut Source::from_bytes(bytes), place);
+        value.ok_or_else(|| self.unreadable(&"it is damaged"))
     }
 
     fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
@@ -562,8 +669,7 @@ impl RecordFile for TierFile {
     }
 
     fn release(&self, segment: u32) {
-        self.state().work.push_back(Work::Discard(segment));
-        self.has_work.notify_one();
+        self.give_back(&[segment]);
     }
 }
 
@@ -577,13 +683,35 @@ fn bytes_of<'a>(
     match entry.as_string() {
         Some(text) => text.text(digits),
         None => {
-            match exact::is_for(entry.kind()) {
-                true => exact::put(entry.value(), encoder, value),
-                false => encoder.typed_value(entry.value(), value),
-            }
+            put_collection(entry, encoder, value, &mut |_| {});
             value
         }
     }
+}
+
+/// Appends the bytes of a collection in its record, and calls `spill` now and then.
+fn put_collection(entry: &Entry, encoder: &mut Encoder<'static>, value: &mut Vec<u8>, spill: Spill<'_>) {
+    match exact::is_for(entry.kind()) {
+        true => exact::put(entry.value(), encoder, value, spill),
+        false => encoder.spilled_value(entry.value(), value, spill),
+    }
+}
+
+/// Reads a collection from the bytes in its record. `None` if they are damaged, or can not be read.
+fn decode<R: io::Read>(source: &mut Source<R>, place: Place) -> Option<Value> {
+    if exact::is_for(place.kind()) {
+        return exact::read(source, place.kind()).ok().flatten();
+    }
+    let form = Dialect::Redis.form(source.byte().ok()?);
+    match read_value(source, form, limits_of(place)) {
+        Ok(Outcome::Value(value)) if value.kind() == place.kind() => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether the record of a value has slots of its own.
+fn is_long(place: Place) -> bool {
+    place.len() > if place.kind() == Kind::String { TEXT_BYTES_MAX } else { ONE_BLOCK_BYTES_MAX }
 }
 
 /// Limits with which a value is read in the encoding that it had, whatever it has become small or large by.

@@ -183,9 +183,14 @@ impl<'a> Encoder<'a> {
 
     /// Appends the type of a value and the value.
     pub(crate) fn typed_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
+        self.spilled_value(value, out, &mut |_| {});
+    }
+
+    /// The same, calling `spill` again and again where it is large.
+    pub(crate) fn spilled_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         let form = self.form(value, b"");
         out.push(byte_of_form(form));
-        self.value(form, value, out, &mut |_| {});
+        self.value(form, value, out, spill);
     }
 
     /// The form in which the value of a key is written.

@@ -347,7 +347,8 @@ pub fn read_all(engine: &Engine) {
 
 /// Reads a value and puts it beside its record, if the key still has that.
 fn bring_copy(engine: &Engine, (database, hash): Key, cold: &Cold) -> Result<(), String> {
-    let value = cold.read()?;
+    // What is left of it is freed with nothing locked.
+    let mut value = Some(cold.read()?);
     let index = engine.keyspace.shard_of(hash);
     let give_up = || engine.stopping.load(Ordering::Relaxed);
     let set = ShardSet::one(index);
@@ -355,7 +356,7 @@ fn bring_copy(engine: &Engine, (database, hash): Key, cold: &Cold) -> Result<(),
     let Some(mut locked) = locked else { return Ok(()) };
     let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(database));
     if let Some(database) = database {
-        database.keep_otherwise(hash, |_| true, |entry| entry.keep_copy(cold, value));
+        database.keep_otherwise(hash, |_| true, |entry| entry.keep_copy(cold, &mut value));
     }
     Ok(())
 }

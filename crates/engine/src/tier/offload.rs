@@ -5,21 +5,25 @@
 //! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for.
 //!
 //! Large values are left to a thread of their own ([`move_large_values`]), which makes their records of
-//! images with nothing locked ([`mantissa_store::Move`]); then their shards are tried for a millisecond.
+//! images with nothing locked ([`mantissa_store::Move`]); then their shards are tried for a millisecond. What
+//! it frees of them, it frees with nothing locked: the image is the last to hold the value. Large copies of
+//! values that are on disk already are freed by the thread that frees what commands have removed.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mantissa_commands::LazyFree;
 use mantissa_config::Config;
 use mantissa_persist::load::Prepare;
 use mantissa_persist::tier::{RecordEncoder, Refusal};
-use mantissa_store::{Database, Entry, ShardSet};
+use mantissa_store::snapshot::Image;
+use mantissa_store::{Collection, Database, Entry, ShardSet, Value, with_value};
 use mantissa_sys::{clock, simulation};
 
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw};
+use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw, quick_bytes};
 
 /// Candidates that one attempt tries at most.
 const ATTEMPTS_MAX: usize = 32;
@@ -32,6 +36,10 @@ const EXCESS_PART: i64 = 16;
 
 /// Bytes in memory of a value whose record is made quickly in any form.
 const QUICK_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a string that are freed at once.
+const FREED_BYTES_MAX: usize = 1 << 20;
+/// Parts of a collection that are freed at once.
+const FREED_PARTS_MAX: usize = 1 << 12;
 /// How long those who can wait for the disk wait before they try again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(1);
 /// How often the shard of a large value is tried.
@@ -77,19 +85,22 @@ pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
     let limit = active.config.maxmemory;
     let policy = Policy::to_disk(&active.config);
     let mut encoder = RecordEncoder::default();
+    let is_over = move || engine.stopping.load(Ordering::Relaxed);
     let prepare = move |entry: &mut Entry| {
         if limit == 0 || engine.pressure.excess(limit) <= 0 || policy.rank(entry, 0, 0).is_none() {
             return;
         }
+        let is_known = quick_bytes(entry).is_some();
+        if !is_known && !policy.takes(entry.memory_usage()) {
+            return;
+        }
         loop {
-            match file.append(&mut encoder, entry) {
+            match file.append_large(&mut encoder, entry, &is_over) {
                 Ok(cold) => {
                     entry.cool(cold);
                     return engine.tier.note_use();
                 }
-                Err(Refusal::Behind) if !engine.stopping.load(Ordering::Relaxed) => {
-                    simulation::sleep(BEHIND_PAUSE)
-                }
+                Err(Refusal::Behind) if !is_over() => simulation::sleep(BEHIND_PAUSE),
                 Err(_) => return,
             }
         }
@@ -117,7 +128,19 @@ pub fn move_all(context: &mut Context) {
 
 /// Whether a record takes long to make, so that nothing is to be locked meanwhile.
 fn is_slow(entry: &Entry) -> bool {
-    entry.is_large() && entry.memory_usage() > QUICK_BYTES_MAX
+    entry.is_large() && quick_bytes(entry).is_none_or(|bytes| bytes > QUICK_BYTES_MAX)
+}
+
+/// Frees a value that is on disk too; a large one in the background. No shard may be locked.
+fn free_copy(engine: &Engine, copy: Value) {
+    let is_large = with_value!(
+        copy.borrow(),
+        text => text.len() > FREED_BYTES_MAX,
+        value => Collection::free_effort(value) > FREED_PARTS_MAX,
+    );
+    if is_large {
+        engine.free_values(LazyFree { values: vec![copy], ..LazyFree::default() });
+    }
 }
 
 /// Whether a command that needs memory has to wait for the disk.
@@ -227,9 +250,10 @@ impl Room<'_> {
         let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(candidate.database));
         let Some(database) = database else { return Moved::No };
         let is_wanted = |entry: &Entry| policy.is_unchanged(entry, self.now_ms, candidate.rank);
+        let mut forgotten = None;
         let moved = database.keep_otherwise(hash, is_wanted, |entry| {
-            if entry.forget_copy() {
-                engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
+            forgotten = entry.take_copy();
+            if forgotten.is_some() {
                 return Some(Moved::Yes);
             }
             if is_slow(entry) {
@@ -245,6 +269,10 @@ impl Room<'_> {
             })
         });
         drop(locked);
+        if let Some(copy) = forgotten {
+            engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
+            free_copy(engine, copy);
+        }
         match moved {
             None => Moved::No,
             Some(Some(moved)) => moved,
@@ -267,7 +295,13 @@ impl Room<'_> {
             Some(None) => return Moved::No,
             None => return Moved::Locked,
         };
-        let cold = match file.append_image(encoder, &mut begun) {
+        if let Image::Entry(entry) = &begun.image
+            && !policy.takes(entry.memory_usage())
+        {
+            return Moved::No;
+        }
+        let is_over = || self.engine.stopping.load(Ordering::Relaxed);
+        let cold = match file.append_image(encoder, &mut begun, &is_over) {
             Ok(cold) => cold,
             Err(refusal) => return Moved::Refused(refusal),
         };

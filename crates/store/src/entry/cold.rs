@@ -152,11 +152,13 @@ impl Entry {
         part.bytes(range).filter(|_| self.is_in_record(part.cold()))
     }
 
-    /// Keeps the value of a record, which another thread has read, in memory too. False if the value is not
-    /// in that record any more.
-    pub fn keep_copy(&mut self, cold: &Cold, value: Value) -> bool {
-        let slot = self.cold_slot().filter(|slot| slot.cold().is_same(cold));
-        slot.map(|slot| slot.keep(value)).is_some()
+    /// Takes the value of a record, which another thread has read, to keep it in memory too. It is left where
+    /// it is if the value is not in that record any more, or in memory already: freeing it may take long.
+    pub fn keep_copy(&mut self, cold: &Cold, value: &mut Option<Value>) {
+        let slot = self.cold_slot().filter(|slot| !slot.is_in_memory() && slot.cold().is_same(cold));
+        if let (Some(slot), Some(value)) = (slot, slot.and_then(|_| value.take())) {
+            slot.keep(value);
+        }
     }
 
     /// Names another record of the same value. False if it is not in the record `from` any more.
@@ -188,13 +190,8 @@ impl Entry {
         }
     }
 
-    /// Takes a value that is on disk out of memory. False if it was not in both.
-    pub fn forget_copy(&mut self) -> bool {
-        self.take_copy().is_some()
-    }
-
-    /// Takes a value that is on disk out of memory. `None` if it was not in both.
-    fn take_copy(&mut self) -> Option<Value> {
+    /// Takes a value that is on disk out of memory. `None` if it was not in both. Freeing it may take long.
+    pub fn take_copy(&mut self) -> Option<Value> {
         self.cold_slot_mut()?.forget()
     }
 

@@ -18,13 +18,31 @@ use crate::shard::Database;
 /// A value whose record is being made.
 pub struct Move {
     /// Names it on the list.
-    token: Arc<()>,
+    token: Token,
     hash: KeyHash,
     key: Box<[u8]>,
     /// What the entry keeps in memory of it.
     pub facts: ValueFacts,
     /// The value.
     pub image: Image,
+}
+
+/// Names a value on a database's list.
+#[derive(Clone)]
+pub struct Token(Arc<()>);
+
+impl Token {
+    /// Whether the entry has been changed, replaced or removed since, so that a record would be of no use.
+    pub fn is_outdated(&self) -> bool {
+        Arc::weak_count(&self.0) == 0
+    }
+}
+
+impl Move {
+    /// What tells whether the record is still of use.
+    pub fn token(&self) -> Token {
+        self.token.clone()
+    }
 }
 
 /// The keys of a database whose records are being made.
@@ -44,7 +62,8 @@ impl Moving {
 
     /// Takes a key off the list. Whether it was there.
     fn end(&mut self, of: &Move) -> bool {
-        let place = self.0.iter().position(|(token, _)| std::ptr::eq(token.as_ptr(), Arc::as_ptr(&of.token)));
+        let place =
+            self.0.iter().position(|(token, _)| std::ptr::eq(token.as_ptr(), Arc::as_ptr(&of.token.0)));
         place.map(|place| self.0.swap_remove(place)).is_some()
     }
 }
@@ -61,8 +80,8 @@ impl Database {
         if self.observers.moving.0.iter().any(|(token, other)| token.strong_count() > 0 && *other == key) {
             return None;
         }
-        let token = Arc::new(());
-        self.observers.moving.0.push((Arc::downgrade(&token), Box::clone(&key)));
+        let token = Token(Arc::new(()));
+        self.observers.moving.0.push((Arc::downgrade(&token.0), Box::clone(&key)));
         Some(Move { token, hash, key, facts, image })
     }
 
@@ -153,6 +172,7 @@ mod tests {
                 let begun = bench.begin(key).expect("it may go");
                 assert!(bench.begin(key).is_none(), "one record of it at a time");
                 change(&mut bench.database, hash, key);
+                assert_eq!(begun.token().is_outdated(), !goes, "change {number}");
                 assert_eq!(bench.end(&begun), goes, "change {number}");
                 assert!(!bench.end(&begun), "it has ended");
                 let is_cold = bench.database.get(hash, key).is_some_and(Entry::is_cold);

@@ -1,0 +1,254 @@
+//! Records of large values, which take several slots of the file.
+//!
+//! ```text
+//! slot    the place of a segment in the file, 16 MiB: 4096 blocks
+//! record  slots that need not be neighbours, in the order of the value
+//! ```
+//!
+//! A record is the only one of its [`Segment`], whose number is that of its first slot, and all its blocks
+//! have 4096 bytes. It is written by the thread that encodes the value ([`LongWriter`]), into slots that it
+//! takes as it goes, and read block by block: neither holds more of the encoded value than [`STEP_BYTES`],
+//! but for elements that are longer. A JSON document is one element.
+//!
+//! Invariants:
+//! - A slot belongs to one [`Slots`] from when it is taken until that is dropped, and then goes through the
+//!   writer's work, as segments do. So what is given up half-written leaves nothing behind.
+//! - Nobody can name a record before all its blocks are in the file: reading looks nowhere else.
+//! - A block's checksum covers where it lies in the file, so blocks of other slots are noticed.
+//! - Writing ends at the first failure, when the file is full, and when `is_over` says so, which is asked
+//!   once a slot. What is left of the value is encoded all the same, where its encoder can not be stopped.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_store::Value;
+use mantissa_store::cold::{
+    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RecordFile, Segment, ValueFacts,
+};
+
+use super::{Refusal, SEGMENT_BYTES, TierFile, decode, position, salt};
+use crate::format::Checksum;
+use crate::source::Source;
+
+/// Bytes that are written and read at once: some blocks of one slot.
+const STEP_BYTES: usize = 64 * BLOCK_BYTES;
+/// Bytes of the value in so many blocks.
+const STEP_TEXT_BYTES: usize = 64 * BLOCK_TEXT_BYTES;
+
+const _: () = assert!(SEGMENT_BYTES.is_multiple_of(STEP_BYTES));
+
+/// Slots of a file, which gets them back in the end.
+struct Slots {
+    file: Arc<TierFile>,
+    numbers: Vec<u32>,
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        self.file.give_back(&self.numbers);
+    }
+}
+
+impl Slots {
+    /// Where a block of the record lies: the slot and the offset in it. `None` if the record is shorter.
+    fn place_of(&self, offset: usize) -> Option<(u32, usize)> {
+        let slot = *self.numbers.get(offset / SEGMENT_BYTES)?;
+        Some((slot, offset % SEGMENT_BYTES))
+    }
+}
+
+/// Makes the record of a value that comes in parts.
+pub(super) struct LongWriter<'a> {
+    slots: Slots,
+    /// Blocks that are to be written, the last of them perhaps unfinished. Their checksums are missing.
+    blocks: Vec<u8>,
+    /// Bytes of the value so far.
+    len: usize,
+    /// Bytes of the record that are in the file.
+    written: usize,
+    is_over: &'a dyn Fn() -> bool,
+    /// Why it has been given up, and the slots that it had by then.
+    outcome: Result<(), (Refusal, usize)>,
+}
+
+impl<'a> LongWriter<'a> {
+    /// Begins a record. Nothing is written any more once `is_over`.
+    pub fn new(file: Arc<TierFile>, is_over: &'a dyn Fn() -> bool) -> Self {
+        let slots = Slots { file, numbers: Vec::new() };
+        let blocks = Vec::with_capacity(STEP_BYTES);
+        LongWriter { slots, blocks, len: 0, written: 0, is_over, outcome: Ok(()) }
+    }
+
+    /// Adds a part. False if the record has been given up.
+    pub fn add(&mut self, mut part: &[u8]) -> bool {
+        while !part.is_empty() && self.outcome.is_ok() {
+            let begun = self.blocks.len() % BLOCK_BYTES;
+            if begun == 0 {
+                self.blocks.extend_from_slice(&[0; HEADER_BYTES]);
+            }
+            let room = BLOCK_BYTES - begun.max(HEADER_BYTES);
+            let (now, later) = part.split_at(room.min(part.len()));
+            self.blocks.extend_from_slice(now);
+            self.len += now.len();
+            part = later;
+            if self.blocks.len() == STEP_BYTES {
+                self.flush();
+            }
+        }
+        self.outcome.is_ok()
+    }
+
+    /// Writes the end of the record, and has the file know it. An error comes with the slots that were not
+    /// enough, or of no use.
+    pub fn finish(mut self, facts: ValueFacts) -> Result<Cold, (Refusal, usize)> {
+        if !self.blocks.is_empty() {
+            self.flush();
+        }
+        self.outcome?;
+        let place = Place::new(0, self.len, facts).ok_or((Refusal::Unfit, 0))?;
+        let (file, count) = (Arc::clone(&self.slots.file), self.slots.numbers.len());
+        let &number = self.slots.numbers.first().ok_or((Refusal::Unfit, 0))?;
+        let segment = Segment::new(number, Arc::new(LongRecord { slots: self.slots }));
+        let mut state = file.state();
+        state.longs.retain(|(segment, _)| segment.strong_count() > 0);
+        state.longs.push((Arc::downgrade(&segment), count));
+        drop(state);
+        file.written.fetch_add(1, Ordering::Relaxed);
+        file.written_bytes.fetch_add(self.written as u64, Ordering::Relaxed);
+        Ok(Cold::new(segment, place))
+    }
+
+    /// Writes the blocks that there are.
+    fn flush(&mut self) {
+        if self.outcome.is_ok()
+            && let Err(refusal) = self.write()
+        {
+            let file = Arc::clone(&self.slots.file);
+            let slots = std::mem::replace(&mut self.slots, Slots { file, numbers: Vec::new() });
+            self.outcome = Err((refusal, slots.numbers.len()));
+        }
+        self.blocks.clear();
+    }
+
+    fn write(&mut self) -> Result<(), Refusal> {
+        let file = &self.slots.file;
+        if self.written.is_multiple_of(SEGMENT_BYTES) {
+            if (self.is_over)() {
+                return Err(Refusal::Unfit);
+            }
+            let slot = file.take_slot(&mut file.state()).ok_or(Refusal::Full)?;
+            self.slots.numbers.push(slot);
+        }
+        let (slot, offset) = self.slots.place_of(self.written).ok_or(Refusal::Full)?;
+        for (number, block) in self.blocks.chunks_mut(BLOCK_BYTES).enumerate() {
+            let (header, part) = block.split_at_mut(HEADER_BYTES);
+            let checksum = Checksum::of(part) ^ salt(slot, offset + number * BLOCK_BYTES);
+            header.copy_from_slice(&checksum.to_le_bytes());
+        }
+        if file.file.write_at(&self.blocks, position(slot, offset)).is_err() {
+            file.write_errors.fetch_add(1, Ordering::Relaxed);
+            return Err(Refusal::Full);
+        }
+        self.written += self.blocks.len();
+        Ok(())
+    }
+}
+
+/// The record of a large value.
+struct LongRecord {
+    slots: Slots,
+}
+
+impl LongRecord {
+    /// Appends the parts of some blocks, which lie in one slot, to `out`. `range` begins where a block does.
+    fn read_step(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<(), String> {
+        let file = &self.slots.file;
+        let block = range.start / BLOCK_TEXT_BYTES;
+        let place = self.slots.place_of(block * BLOCK_BYTES);
+        let (slot, offset) = place.ok_or_else(|| file.unreadable(&"it is damaged"))?;
+        let blocks = range.len().div_ceil(BLOCK_TEXT_BYTES);
+        let start = out.len();
+        out.resize(start + range.len() + blocks * HEADER_BYTES, 0);
+        let read = &mut out[start..];
+        file.read_bytes.fetch_add(read.len() as u64, Ordering::Relaxed);
+        file.file.read_at(read, position(slot, offset)).map_err(|error| file.unreadable(&error))?;
+        file.join_blocks(read, BLOCK_BYTES, (slot, offset))?;
+        out.truncate(start + range.len());
+        Ok(())
+    }
+
+    /// These bytes of the value, which begin and end where blocks do.
+    fn bytes(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        out.reserve_exact(range.len() + BLOCK_BYTES);
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start / STEP_TEXT_BYTES * STEP_TEXT_BYTES + STEP_TEXT_BYTES);
+            self.read_step(start..end, &mut out)?;
+            start = end;
+        }
+        Ok(out)
+    }
+}
+
+impl RecordFile for LongRecord {
+    fn read(&self, _segment: u32, place: Place) -> Result<Value, String> {
+        self.slots.file.reads.fetch_add(1, Ordering::Relaxed);
+        if place.kind() == mantissa_store::Kind::String {
+            return self.bytes(0..place.len()).map(Value::String);
+        }
+        let mut reader =
+            BlockReader { record: self, left: 0..place.len(), step: Vec::new(), taken: 0, failure: None };
+        let value = decode(&mut Source::new(&mut reader, Some(place.len() as u64)).unchecked(), place);
+        value.ok_or_else(|| reader.failure.unwrap_or_else(|| self.slots.file.unreadable(&"it is damaged")))
+    }
+
+    fn read_part(&self, _segment: u32, _place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
+        self.slots.file.part_reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes(range)
+    }
+
+    /// Its slots are given back when it is dropped, right after this.
+    fn release(&self, _segment: u32) {}
+}
+
+/// Yields the bytes of a value, each once its block has been checked.
+struct BlockReader<'a> {
+    record: &'a LongRecord,
+    /// What has not been read.
+    left: Range<usize>,
+    /// What has been read, and how much of it has been yielded.
+    step: Vec<u8>,
+    taken: usize,
+    failure: Option<String>,
+}
+
+impl BlockReader<'_> {
+    fn read_next(&mut self) -> Result<(), String> {
+        self.step.clear();
+        self.taken = 0;
+        let start = self.left.start;
+        self.left.start = self.left.end.min(start + STEP_TEXT_BYTES);
+        self.record.read_step(start..self.left.start, &mut self.step)
+    }
+}
+
+impl Read for BlockReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.step.len()
+            && !self.left.is_empty()
+            && let Err(reason) = self.read_next()
+        {
+            // Nothing more is read of it.
+            (self.failure, self.left.start) = (Some(reason), self.left.end);
+            self.step.clear();
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let count = buffer.len().min(self.step.len() - self.taken);
+        buffer[..count].copy_from_slice(&self.step[self.taken..self.taken + count]);
+        self.taken += count;
+        Ok(count)
+    }
+}
