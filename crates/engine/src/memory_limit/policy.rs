@@ -183,6 +183,11 @@ fn has_many_parts(value: ValueRef<'_>) -> bool {
         ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
         ValueRef::Series(series) => series.free_effort() > 2 * PARTS_MAX,
         ValueRef::VectorSet(set) => set.len() > 32 * PARTS_MAX,
+        ValueRef::Json(document) => document.free_effort() > PARTS_MAX,
+        ValueRef::BloomFilter(filter) => filter.free_effort() > PARTS_MAX,
+        ValueRef::CuckooFilter(filter) => filter.free_effort() > PARTS_MAX,
+        ValueRef::CountMinSketch(sketch) => sketch.free_effort() > PARTS_MAX,
+        ValueRef::TopK(sketch) => sketch.free_effort() > PARTS_MAX,
         _ => false,
     }
 }
