@@ -33,14 +33,15 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_store::cold::{
     BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, ONE_BLOCK_BYTES_MAX, Place, RECORD_BYTES_MAX,
     RecordFile, Segment, ValueFacts,
 };
 use mantissa_store::snapshot::Image;
-use mantissa_store::{EncodingLimits, Entry, Kind, Move, StringRef, Value};
+use mantissa_store::{EncodingLimits, Entry, Kind, Move, StringRef, TextImage, Value};
+use mantissa_sys::clock;
 
 use crate::format::{Checksum, Dialect};
 use crate::source::Source;
@@ -59,6 +60,10 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 pub const TEXT_BYTES_MAX: usize = SEGMENT_BYTES / BLOCK_BYTES * BLOCK_TEXT_BYTES;
 /// How long a failed write waits for the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// Records of large values leave one slot in so many to others, and one at least.
+const KEPT_PART: usize = 16;
+/// How long a large value that could not be written tells how much room the disk has.
+const DISK_FULL_LASTS: Duration = Duration::from_secs(60);
 /// Segments of whose records fewer than this share of the bytes is named are worth emptying.
 const SPARSE_PART: u64 = 2;
 
@@ -97,7 +102,7 @@ const _: () = assert!(SEGMENT_BYTES <= mantissa_store::cold::SEGMENT_BYTES_MAX);
 /// Why a value stays in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Its type or its size.
+    /// Its type, its size, or the disk has no room for one so large: nothing follows for others.
     Unfit,
     /// The disk is slower than what comes: later.
     Behind,
@@ -114,6 +119,16 @@ pub struct RecordEncoder {
     record: Vec<u8>,
 }
 
+impl RecordEncoder {
+    /// Gives the memory up that a large value took.
+    fn give_up(&mut self) {
+        for bytes in [&mut self.value, &mut self.record] {
+            bytes.clear();
+            bytes.shrink_to(CHUNK_BYTES);
+        }
+    }
+}
+
 impl Default for RecordEncoder {
     fn default() -> Self {
         let options = WriteOptions { compress: false, ..WriteOptions::default() };
@@ -128,7 +143,7 @@ pub struct TierFigures {
     pub values: u64,
     /// Bytes of their records.
     pub value_bytes: u64,
-    /// Bytes of the segments in use.
+    /// Bytes of the segments and slots in use, those included whose space is about to be given back.
     pub used_bytes: u64,
     /// Bytes that wait to be written.
     pub waiting_bytes: u64,
@@ -177,10 +192,12 @@ struct State {
     used_ever: u32,
     /// All full segments in use, and some that are not any more.
     segments: Vec<Full>,
-    /// The same of records that have slots of their own, with the number of these.
-    longs: Vec<(Weak<Segment>, usize)>,
-    /// A value for which there were not enough slots: its bytes in memory, and the slots that it got.
-    too_long: Option<(usize, usize)>,
+    /// The same of records that have slots of their own.
+    longs: Vec<Weak<Segment>>,
+    /// Slots for which there was room when a large value could not be written, and when that was.
+    disk_full: Option<(usize, Instant)>,
+    /// What the writer has to tell of that.
+    long_failure: Option<io::Error>,
     /// The last write has failed.
     is_failing: bool,
 }
@@ -238,6 +255,11 @@ impl Chunk {
 }
 
 impl State {
+    /// Slots that are not free.
+    fn slots_in_use(&self) -> usize {
+        self.used_ever as usize - self.free.len()
+    }
+
     /// Why nothing can be appended, if so.
     fn refusal(&self) -> Option<Refusal> {
         match self {
@@ -274,6 +296,7 @@ impl TierFile {
 
     /// Adds the value of an entry, which stays as it is.
     pub fn append(&self, encoder: &mut RecordEncoder, entry: &Entry) -> Result<Cold, Refusal> {
+        self.refusal().map_or(Ok(()), Err)?;
         let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
         let RecordEncoder { encoder, value, record } = encoder;
         value.clear();
@@ -282,109 +305,157 @@ impl TierFile {
         self.append_bytes(record, bytes, facts)
     }
 
-    /// Adds a value of which there is an image. `is_over` says that nobody wants it any more.
+    /// Adds a value of which there is an image, and which takes so many bytes in memory. `is_over` says that
+    /// nobody wants it any more.
     pub fn append_image(
         &self,
         encoder: &mut RecordEncoder,
-        from: &mut Move,
+        (from, bytes): (&mut Move, usize),
         is_over: &dyn Fn() -> bool,
     ) -> Result<Cold, Refusal> {
+        self.refusal().map_or(Ok(()), Err)?;
         let token = from.token();
         let is_over = || token.is_outdated() || is_over();
-        match &mut from.image {
-            Image::Entry(entry) => self.append_large(encoder, entry, &is_over),
-            Image::Text { text, .. } => {
-                self.state().refusal().map_or(Ok(()), Err)?;
-                let RecordEncoder { value, record, .. } = encoder;
-                value.clear();
-                if text.byte_len() <= TEXT_BYTES_MAX {
-                    while text.read(value) {}
-                    let appended = self.append_bytes(record, value, from.facts);
-                    value.shrink_to(CHUNK_BYTES);
-                    return appended;
-                }
-                let mut writer = self.begin_long(text.byte_len(), &is_over)?;
-                while text.read(value) && writer.add(value) {
-                    value.clear();
-                }
-                self.end_long(writer, text.byte_len(), from.facts)
+        let facts = from.facts;
+        let appended = match &mut from.image {
+            Image::Entry(entry) => return self.append_large(encoder, (entry, bytes), &is_over),
+            Image::Text { text, .. } if text.byte_len() > TEXT_BYTES_MAX => {
+                self.append_long_text(encoder, text, (facts, &is_over))
             }
-        }
+            Image::Text { text, .. } => {
+                encoder.value.clear();
+                while text.read(&mut encoder.value) {}
+                self.append_bytes(&mut encoder.record, &encoder.value, facts)
+            }
+        };
+        encoder.give_up();
+        appended
     }
 
-    /// Adds the value of an entry, however large it is. `is_over` says that nobody wants it any more.
+    fn append_long_text(
+        &self,
+        encoder: &mut RecordEncoder,
+        text: &mut TextImage,
+        (facts, is_over): (ValueFacts, &dyn Fn() -> bool),
+    ) -> Result<Cold, Refusal> {
+        let mut writer = self.begin_long(text.byte_len(), is_over)?;
+        encoder.value.clear();
+        while text.read(&mut encoder.value) && writer.add(&encoder.value) {
+            encoder.value.clear();
+        }
+        writer.finish(facts)
+    }
+
+    /// Adds the value of an entry, however large it is: it takes so many bytes in memory. `is_over` says that
+    /// nobody wants it any more.
     pub fn append_large(
         &self,
         encoder: &mut RecordEncoder,
-        entry: &Entry,
+        (entry, bytes): (&Entry, usize),
         is_over: &dyn Fn() -> bool,
     ) -> Result<Cold, Refusal> {
-        self.state().refusal().map_or(Ok(()), Err)?;
+        self.refusal().map_or(Ok(()), Err)?;
         let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
-        let RecordEncoder { encoder, value, record } = encoder;
         let appended = match entry.as_string() {
             Some(StringRef::Bytes(text)) if text.len() > TEXT_BYTES_MAX => {
                 let mut writer = self.begin_long(text.len(), is_over)?;
                 writer.add(text);
-                self.end_long(writer, text.len(), facts)
+                writer.finish(facts)
             }
-            Some(text) => self.append_bytes(record, text.text(&mut [0; 20]), facts),
-            None => {
-                value.clear();
-                let bytes = entry.memory_usage();
-                let mut long = None;
-                let mut begin = || self.begin_long(bytes, is_over);
-                put_collection(entry, encoder, value, &mut |value| {
-                    if long.is_some() || value.len() > ONE_BLOCK_BYTES_MAX {
-                        let long = long.get_or_insert_with(&mut begin);
-                        if value.len() >= CHUNK_BYTES || long.is_err() {
-                            _ = long.as_mut().is_ok_and(|writer| writer.add(value));
-                            value.clear();
-                        }
-                    }
-                });
-                if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
-                    self.append_bytes(record, value, facts)
-                } else {
-                    let mut writer = long.unwrap_or_else(begin)?;
-                    writer.add(value);
-                    self.end_long(writer, bytes, facts)
-                }
-            }
+            Some(text) => self.append_bytes(&mut encoder.record, text.text(&mut [0; 20]), facts),
+            None => self.append_collection(encoder, (entry, bytes), (facts, is_over)),
         };
-        value.clear();
-        value.shrink_to(CHUNK_BYTES);
+        encoder.give_up();
         appended
     }
 
-    /// Begins a record of a value with so many bytes in memory.
-    fn begin_long<'a>(&self, bytes: usize, is_over: &'a dyn Fn() -> bool) -> Result<LongWriter<'a>, Refusal> {
-        let state = self.state();
-        let left = state.free.len() + self.unused_slots(&state);
-        if state.too_long.is_some_and(|(least, slots)| bytes >= least && left <= slots) || left == 0 {
-            return Err(Refusal::Full);
+    fn append_collection(
+        &self,
+        encoder: &mut RecordEncoder,
+        (entry, bytes): (&Entry, usize),
+        (facts, is_over): (ValueFacts, &dyn Fn() -> bool),
+    ) -> Result<Cold, Refusal> {
+        if bytes > ONE_BLOCK_BYTES_MAX {
+            self.check_slots(bytes)?;
         }
-        drop(state);
-        Ok(LongWriter::new(self.itself.upgrade().ok_or(Refusal::Full)?, is_over))
+        let RecordEncoder { encoder, value, record } = encoder;
+        value.clear();
+        let mut long = None;
+        let mut begin = || self.begin_long(bytes, is_over);
+        put_collection(entry, encoder, value, &mut |value| {
+            if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
+                return true;
+            }
+            let Ok(writer) = long.get_or_insert_with(&mut begin) else {
+                value.clear();
+                return false;
+            };
+            if value.len() < CHUNK_BYTES {
+                return true;
+            }
+            let goes_on = writer.add(value);
+            value.clear();
+            goes_on
+        });
+        if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
+            return self.append_bytes(record, value, facts);
+        }
+        let mut writer = long.unwrap_or_else(begin)?;
+        writer.add(value);
+        writer.finish(facts)
     }
 
-    fn end_long(&self, writer: LongWriter<'_>, bytes: usize, facts: ValueFacts) -> Result<Cold, Refusal> {
-        let ended = writer.finish(facts);
-        ended.map_err(|(refusal, slots)| {
-            if refusal == Refusal::Full {
-                self.state().too_long = Some((bytes, slots));
+    /// Begins the record of a value with so many bytes in memory.
+    fn begin_long<'a>(&self, bytes: usize, is_over: &'a dyn Fn() -> bool) -> Result<LongWriter<'a>, Refusal> {
+        self.check_slots(bytes)?;
+        Ok(LongWriter::new(self.itself.upgrade().ok_or(Refusal::Unfit)?, is_over))
+    }
+
+    /// Whether there are enough slots for the record of a value with so many bytes in memory. That of a string
+    /// needs so many slots, that of a collection hardly more.
+    fn check_slots(&self, bytes: usize) -> Result<(), Refusal> {
+        let needed = bytes.div_ceil(TEXT_BYTES_MAX).max(1);
+        if needed <= self.slots_for_long(&self.state()) { Ok(()) } else { Err(Refusal::Unfit) }
+    }
+
+    /// Slots that the records of large values may take. Some are left to small values, and none can be had
+    /// that a full disk has not got.
+    fn slots_for_long(&self, state: &State) -> usize {
+        let slots_max = self.segments_max.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as usize;
+        let left = slots_max.saturating_sub(state.slots_in_use());
+        let left = left.saturating_sub((slots_max / KEPT_PART).max(1));
+        match state.disk_full {
+            Some((slots, since)) if clock::since(since) < DISK_FULL_LASTS => {
+                left.min(slots.saturating_sub(state.slots_in_use()))
             }
-            refusal
-        })
+            _ => left,
+        }
+    }
+
+    /// Takes a slot for the record of a large value.
+    fn take_long_slot(&self) -> Option<u32> {
+        let mut state = self.state();
+        if self.slots_for_long(&state) > 0 { self.take_slot(&mut state) } else { None }
+    }
+
+    /// Notes that a large value could not be written: the disk has no more than what is in use.
+    fn note_long_failure(&self, error: io::Error) {
+        self.write_errors.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        state.disk_full = Some((state.slots_in_use().saturating_sub(1), clock::now()));
+        state.long_failure = Some(error);
+        self.has_work.notify_one();
+    }
+
+    /// Why nothing can be appended, if so: [`Refusal::Full`] while writing fails.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.state().refusal()
     }
 
     /// Adds a value.
     fn append_bytes(&self, record: &mut Vec<u8>, bytes: &[u8], facts: ValueFacts) -> Result<Cold, Refusal> {
         let place = Place::new(0, bytes.len(), facts).filter(|place| !is_long(*place));
         let place = place.ok_or(Refusal::Unfit)?;
-        if bytes.len() >= CHUNK_BYTES {
-            self.state().refusal().map_or(Ok(()), Err)?;
-        }
         put_record(place, bytes, record);
         self.append_record(record, place)
     }
@@ -395,6 +466,7 @@ impl TierFile {
         if is_long(place) {
             return Err(Refusal::Unfit);
         }
+        self.refusal().map_or(Ok(()), Err)?;
         let bytes = self.bytes(cold.segment().number(), place, 0..place.len()).map_err(|_| Refusal::Unfit)?;
         let mut record = Vec::new();
         put_record(place, &bytes, &mut record);
@@ -406,11 +478,20 @@ impl TierFile {
         // Dropped after the lock: if nothing of it is named, that frees it.
         let mut _sealed = None;
         let mut state = self.state();
-        state.refusal().map_or(Ok(()), Err)?;
+        match state.refusal() {
+            None => {}
+            // A large value was begun before the disk was behind.
+            Some(Refusal::Behind) if record.len() >= CHUNK_BYTES => {}
+            Some(refusal) => return Err(refusal),
+        }
         if state.open.as_ref().is_none_or(|open| open.chunk.end() + record.len() > SEGMENT_BYTES) {
+            let open = self.open_segment(&mut state);
+            if open.is_err() && record.len() >= CHUNK_BYTES {
+                // What is smaller may still have room in the open segment.
+                return Err(Refusal::Unfit);
+            }
             _sealed = self.seal(&mut state);
-            let open = self.open_segment(&mut state)?;
-            state.open = Some(open);
+            state.open = Some(open?);
         }
         let Some(open) = &mut state.open else { return Err(Refusal::Full) };
         let (segment, offset) = (open.chunk.segment, open.chunk.end());
@@ -486,7 +567,7 @@ impl TierFile {
 
     /// Writes what there is to write until `is_over`, which it looks at ten times a second. Calls `drained`
     /// when values can be appended again after [`Refusal::Behind`], and `failed` with an error once when
-    /// writing begins to fail.
+    /// writing begins to fail, and for each large value that could not be written.
     pub fn write_until(
         &self,
         is_over: impl Fn() -> bool,
@@ -495,6 +576,11 @@ impl TierFile {
     ) {
         while !is_over() {
             let mut state = self.state();
+            if let Some(error) = state.long_failure.take() {
+                drop(state);
+                failed(&error);
+                continue;
+            }
             let Some(work) = state.work.pop_front() else {
                 let waited = self.has_work.wait_timeout(state, RETRY_AFTER);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -624,12 +710,8 @@ impl TierFile {
         let open = state.open.iter().map(|open| Arc::clone(&open.segment));
         let full = state.segments.iter().filter_map(|full| full.segment.upgrade());
         let mut segments: Vec<_> = full.chain(open).collect();
-        let mut slots = segments.len();
-        for (segment, count) in &state.longs {
-            let segment = segment.upgrade();
-            slots += segment.as_ref().map_or(0, |_| *count);
-            segments.extend(segment);
-        }
+        segments.extend(state.longs.iter().filter_map(Weak::upgrade));
+        let slots = state.slots_in_use();
         let waiting = state.waiting_bytes + state.open.as_ref().map_or(0, |open| open.chunk.bytes.len());
         drop(state);
         TierFigures {
@@ -683,7 +765,7 @@ fn bytes_of<'a>(
     match entry.as_string() {
         Some(text) => text.text(digits),
         None => {
-            put_collection(entry, encoder, value, &mut |_| {});
+            put_collection(entry, encoder, value, &mut |_| true);
             value
         }
     }

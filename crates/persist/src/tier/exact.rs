@@ -126,7 +126,9 @@ fn put_series(series: &Series, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spi
         let mut data = run.data();
         data.truncate((run.bits.div_ceil(64) * 8) as usize);
         encoder.module_string(&data, out);
-        spill(out);
+        if !spill(out) {
+            break;
+        }
     }
 }
 
@@ -218,7 +220,9 @@ fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, sp
             put_unsigned(links.len() as u64, out);
             links.iter().for_each(|&link| put_unsigned(u64::from(link), out));
         }
-        spill(out);
+        if !spill(out) {
+            break;
+        }
     }
 }
 
@@ -279,7 +283,7 @@ mod tests {
 
     fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        put(value, &mut Encoder::new(WriteOptions::default(), None), &mut out, &mut |_| {});
+        put(value, &mut Encoder::new(WriteOptions::default(), None), &mut out, &mut |_| true);
         out
     }
 

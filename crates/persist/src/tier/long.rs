@@ -15,8 +15,12 @@
 //!   writer's work, as segments do. So what is given up half-written leaves nothing behind.
 //! - Nobody can name a record before all its blocks are in the file: reading looks nowhere else.
 //! - A block's checksum covers where it lies in the file, so blocks of other slots are noticed.
-//! - Writing ends at the first failure, when the file is full, and when `is_over` says so, which is asked
-//!   once a slot. What is left of the value is encoded all the same, where its encoder can not be stopped.
+//! - It is begun only if there are slots for all of it, by the bytes that the value takes in memory, and
+//!   leaves some slots to small values.
+//! - Writing ends at the first failure, when there are no more slots, and when `is_over` says so, which is
+//!   asked once a slot. Then encoding ends too. Such an end is [`Refusal::Unfit`]: it says nothing of other
+//!   values. After a failed write no larger value is begun for a while than the disk has shown to have room
+//!   for.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -69,8 +73,8 @@ pub(super) struct LongWriter<'a> {
     /// Bytes of the record that are in the file.
     written: usize,
     is_over: &'a dyn Fn() -> bool,
-    /// Why it has been given up, and the slots that it had by then.
-    outcome: Result<(), (Refusal, usize)>,
+    /// It has been given up.
+    is_given_up: bool,
 }
 
 impl<'a> LongWriter<'a> {
@@ -78,12 +82,12 @@ impl<'a> LongWriter<'a> {
     pub fn new(file: Arc<TierFile>, is_over: &'a dyn Fn() -> bool) -> Self {
         let slots = Slots { file, numbers: Vec::new() };
         let blocks = Vec::with_capacity(STEP_BYTES);
-        LongWriter { slots, blocks, len: 0, written: 0, is_over, outcome: Ok(()) }
+        LongWriter { slots, blocks, len: 0, written: 0, is_over, is_given_up: false }
     }
 
     /// Adds a part. False if the record has been given up.
     pub fn add(&mut self, mut part: &[u8]) -> bool {
-        while !part.is_empty() && self.outcome.is_ok() {
+        while !part.is_empty() && !self.is_given_up {
             let begun = self.blocks.len() % BLOCK_BYTES;
             if begun == 0 {
                 self.blocks.extend_from_slice(&[0; HEADER_BYTES]);
@@ -97,62 +101,56 @@ impl<'a> LongWriter<'a> {
                 self.flush();
             }
         }
-        self.outcome.is_ok()
+        !self.is_given_up
     }
 
-    /// Writes the end of the record, and has the file know it. An error comes with the slots that were not
-    /// enough, or of no use.
-    pub fn finish(mut self, facts: ValueFacts) -> Result<Cold, (Refusal, usize)> {
+    /// Writes the end of the record, and has the file know it.
+    pub fn finish(mut self, facts: ValueFacts) -> Result<Cold, Refusal> {
         if !self.blocks.is_empty() {
             self.flush();
         }
-        self.outcome?;
-        let place = Place::new(0, self.len, facts).ok_or((Refusal::Unfit, 0))?;
-        let (file, count) = (Arc::clone(&self.slots.file), self.slots.numbers.len());
-        let &number = self.slots.numbers.first().ok_or((Refusal::Unfit, 0))?;
+        let place = Place::new(0, self.len, facts).filter(|_| !self.is_given_up).ok_or(Refusal::Unfit)?;
+        let &number = self.slots.numbers.first().ok_or(Refusal::Unfit)?;
+        let file = Arc::clone(&self.slots.file);
         let segment = Segment::new(number, Arc::new(LongRecord { slots: self.slots }));
         let mut state = file.state();
-        state.longs.retain(|(segment, _)| segment.strong_count() > 0);
-        state.longs.push((Arc::downgrade(&segment), count));
+        state.longs.retain(|segment| segment.strong_count() > 0);
+        state.longs.push(Arc::downgrade(&segment));
         drop(state);
         file.written.fetch_add(1, Ordering::Relaxed);
         file.written_bytes.fetch_add(self.written as u64, Ordering::Relaxed);
         Ok(Cold::new(segment, place))
     }
 
-    /// Writes the blocks that there are.
+    /// Writes the blocks that there are. If they can not be written, the slots are given back at once.
     fn flush(&mut self) {
-        if self.outcome.is_ok()
-            && let Err(refusal) = self.write()
-        {
-            let file = Arc::clone(&self.slots.file);
-            let slots = std::mem::replace(&mut self.slots, Slots { file, numbers: Vec::new() });
-            self.outcome = Err((refusal, slots.numbers.len()));
+        if self.write().is_none() {
+            self.is_given_up = true;
+            self.slots.file.give_back(&std::mem::take(&mut self.slots.numbers));
         }
         self.blocks.clear();
     }
 
-    fn write(&mut self) -> Result<(), Refusal> {
+    fn write(&mut self) -> Option<()> {
         let file = &self.slots.file;
         if self.written.is_multiple_of(SEGMENT_BYTES) {
             if (self.is_over)() {
-                return Err(Refusal::Unfit);
+                return None;
             }
-            let slot = file.take_slot(&mut file.state()).ok_or(Refusal::Full)?;
-            self.slots.numbers.push(slot);
+            self.slots.numbers.push(file.take_long_slot()?);
         }
-        let (slot, offset) = self.slots.place_of(self.written).ok_or(Refusal::Full)?;
+        let (slot, offset) = self.slots.place_of(self.written)?;
         for (number, block) in self.blocks.chunks_mut(BLOCK_BYTES).enumerate() {
             let (header, part) = block.split_at_mut(HEADER_BYTES);
             let checksum = Checksum::of(part) ^ salt(slot, offset + number * BLOCK_BYTES);
             header.copy_from_slice(&checksum.to_le_bytes());
         }
-        if file.file.write_at(&self.blocks, position(slot, offset)).is_err() {
-            file.write_errors.fetch_add(1, Ordering::Relaxed);
-            return Err(Refusal::Full);
+        if let Err(error) = file.file.write_at(&self.blocks, position(slot, offset)) {
+            file.note_long_failure(error);
+            return None;
         }
         self.written += self.blocks.len();
-        Ok(())
+        Some(())
     }
 }
 

@@ -416,7 +416,12 @@ mod long {
     use super::*;
 
     fn append_large(file: &TierFile, entry: &Entry) -> Result<Cold, Refusal> {
-        file.append_large(&mut RecordEncoder::default(), entry, &|| false)
+        file.append_large(&mut RecordEncoder::default(), (entry, bytes_of(entry)), &|| false)
+    }
+
+    /// What the engine tells of an entry: the bytes of a string, those in memory of a collection.
+    fn bytes_of(entry: &Entry) -> usize {
+        entry.string_len().unwrap_or_else(|| entry.memory_usage())
     }
 
     /// Members of which no two are equal.
@@ -448,6 +453,8 @@ mod long {
     fn large_strings_come_back_whole_and_in_parts() {
         let file = file_in(&MemoryStorage::new(), 16);
         let whole = 2 * TEXT_BYTES_MAX;
+        // Slots of those that are gone, which nobody gives back yet.
+        let mut waiting = 0;
         for (len, slots) in [(TEXT_BYTES_MAX + 1, 2), (whole, 2), (whole + 1, 3), (whole + 300_000, 3)] {
             let entry = text_entry(long_text(len));
             let cold = append_large(&file, &entry).expect("there is room");
@@ -462,7 +469,8 @@ mod long {
             }
             let figures = file.figures();
             assert_eq!((figures.values, figures.value_bytes), (1, cold.place().record_bytes() as u64));
-            assert_eq!(figures.used_bytes, (slots * SEGMENT_BYTES) as u64);
+            assert_eq!(figures.used_bytes, (slots * SEGMENT_BYTES) as u64 + waiting);
+            waiting += (slots * SEGMENT_BYTES) as u64;
             assert_eq!(file.copy_record(&cold).expect_err("it stays"), Refusal::Unfit);
             assert!(file.sparse_segments().is_empty());
         }
@@ -474,20 +482,23 @@ mod long {
     #[test]
     fn large_collections_come_back_as_they_were() {
         let file = file_in(&MemoryStorage::new(), 64);
-        for (bytes, is_alone) in [(6 << 20, false), (9 << 20, true), (40 << 20, true)] {
-            for entry in collections(bytes) {
-                let cold = append_large(&file, &entry).expect("there is room");
-                assert_eq!(!file.state().longs.is_empty(), is_alone);
-                let back = Entry::new(b"key", cold.read().expect("it is there"), None, 0);
-                assert_eq!((back.kind(), back.encoding()), (entry.kind(), entry.encoding()));
-                assert_eq!(digest_value(&back), digest_value(&entry));
+        with_writer(&file, || {
+            for (bytes, is_alone) in [(6 << 20, false), (9 << 20, true), (40 << 20, true)] {
+                for entry in collections(bytes) {
+                    wait_until(|| !file.is_behind());
+                    let cold = append_large(&file, &entry).expect("there is room");
+                    assert_eq!(!file.state().longs.is_empty(), is_alone);
+                    let back = Entry::new(b"key", cold.read().expect("it is there"), None, 0);
+                    assert_eq!((back.kind(), back.encoding()), (entry.kind(), entry.encoding()));
+                    assert_eq!(digest_value(&back), digest_value(&entry));
+                }
             }
-        }
+        });
     }
 
     #[test]
     fn slots_need_not_be_neighbours() {
-        let file = file_in(&MemoryStorage::new(), 6);
+        let file = file_in(&MemoryStorage::new(), 7);
         let small =
             || append_large(&file, &text_entry(long_text(TEXT_BYTES_MAX + 1))).expect("there is room");
         let kept = [small(), small(), small()];
@@ -502,33 +513,90 @@ mod long {
         assert_eq!(slots_in_use(&file), 6);
     }
 
+    fn text_of_slots(slots: usize) -> Entry {
+        text_entry(long_text(slots * TEXT_BYTES_MAX))
+    }
+
     #[test]
-    fn what_is_given_up_leaves_no_slots_behind() {
-        let storage = MemoryStorage::new();
-        let file = file_in(&storage, 3);
-        let text = |slots: usize| text_entry(long_text(slots * TEXT_BYTES_MAX));
+    fn what_does_not_fit_is_not_begun_and_keeps_nothing_else_from_going() {
+        let file = file_in(&MemoryStorage::new(), 4);
         with_writer(&file, || {
-            let too_long = text(4);
-            assert_eq!(append_large(&file, &too_long).expect_err("3 slots"), Refusal::Full);
-            wait_until(|| slots_in_use(&file) == 0);
-            storage.make_read_only(true);
-            assert_eq!(append_large(&file, &too_long).expect_err("still 3"), Refusal::Full);
-            assert_eq!(file.figures().write_errors, 0, "it is not written again in vain");
-            assert_eq!(append_large(&file, &text(2)).expect_err("no disk"), Refusal::Full);
-            assert_eq!(file.figures().write_errors, 1);
-            storage.make_read_only(false);
-            file.configure(8 * SEGMENT_BYTES as u64);
-            for entry in collections(40 << 20).iter().chain([&text(4)]) {
-                let asked = Cell::new(0);
-                let is_over = || asked.replace(asked.get() + 1) == 2;
-                let appended = file.append_large(&mut RecordEncoder::default(), entry, &is_over);
-                assert_eq!(appended.expect_err("nobody wants it"), Refusal::Unfit);
-                assert_eq!(asked.get(), 3, "once a slot");
-                wait_until(|| slots_in_use(&file) == 0);
+            let mut encoder = RecordEncoder::default();
+            for entry in collections(60 << 20).iter().chain([&text_of_slots(4)]) {
+                assert_eq!(append_large(&file, entry).expect_err("one is for others"), Refusal::Unfit);
+                assert_eq!((slots_in_use(&file), encoder.value.len()), (0, 0));
             }
-            assert!(append_large(&file, &too_long).is_ok(), "now there are 8");
+            let three = append_large(&file, &text_of_slots(3)).expect("there is room");
+            assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("no room"), Refusal::Unfit);
+            // What is small has the last one.
+            let small = append(&file, &mut encoder, &text_entry(b"small".to_vec()));
+            let list = append_large(&file, &collections(6 << 20)[0]).expect("it has no slots of its own");
+            assert_eq!((text_of(&small), slots_in_use(&file)), (b"small".to_vec(), 4));
+            drop((three, list));
+            wait_until(|| slots_in_use(&file) == 1);
+            file.configure(8 * SEGMENT_BYTES as u64);
+            assert!(append_large(&file, &text_of_slots(4)).is_ok(), "now there are 8");
         });
         assert_eq!(file.figures().values, 0);
+    }
+
+    #[test]
+    fn a_full_disk_is_written_to_once() {
+        let storage = MemoryStorage::new();
+        let file = file_in(&storage, 16);
+        let told = AtomicU64::new(0);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let failed = |_: &io::Error| _ = told.fetch_add(1, Ordering::Relaxed);
+                file.write_until(|| is_over.load(Ordering::Relaxed), || (), failed);
+            });
+            let kept = append_large(&file, &text_of_slots(2)).expect("there is room");
+            storage.make_read_only(true);
+            for _ in 0..3 {
+                assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("no disk"), Refusal::Unfit);
+            }
+            assert_eq!(file.figures().write_errors, 1, "it is not written again in vain");
+            wait_until(|| told.load(Ordering::Relaxed) == 1 && slots_in_use(&file) == 2);
+            storage.make_read_only(false);
+            append(&file, &mut RecordEncoder::default(), &text_entry(b"small".to_vec()));
+            wait_until(|| slots_in_use(&file) == 3);
+            assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("as before"), Refusal::Unfit);
+            drop(kept);
+            wait_until(|| slots_in_use(&file) == 1);
+            assert!(append_large(&file, &text_of_slots(2)).is_err(), "one more than there were");
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn what_is_given_up_leaves_no_slots_behind() {
+        let file = file_in(&MemoryStorage::new(), 16);
+        with_writer(&file, || {
+            for entry in collections(40 << 20).iter().chain([&text_of_slots(4)]) {
+                let asked = Cell::new(0);
+                let is_over = || asked.replace(asked.get() + 1) == 1;
+                let mut encoder = RecordEncoder::default();
+                let appended = file.append_large(&mut encoder, (entry, bytes_of(entry)), &is_over);
+                assert_eq!(appended.expect_err("nobody wants it"), Refusal::Unfit);
+                assert_eq!(asked.get(), 2, "once a slot");
+                assert!(encoder.value.capacity() <= 2 * CHUNK_BYTES);
+                wait_until(|| slots_in_use(&file) == 0);
+            }
+        });
+        assert_eq!((file.figures().values, file.figures().written), (0, 0));
+    }
+
+    #[test]
+    fn encoding_ends_once_nobody_wants_the_value() {
+        for entry in collections(40 << 20) {
+            let (mut encoder, mut value, mut bytes) = (RecordEncoder::default(), Vec::new(), 0);
+            put_collection(&entry, &mut encoder.encoder, &mut value, &mut |value| {
+                bytes += std::mem::take(value).len();
+                bytes < 1 << 20
+            });
+            assert!(bytes + value.len() < 2 << 20, "{}", entry.encoding());
+        }
     }
 
     #[test]
@@ -548,6 +616,35 @@ mod long {
         assert!(text.read_part(damaged..damaged + BLOCK_TEXT_BYTES).is_err());
         assert!(text.read_part(damaged - BLOCK_TEXT_BYTES..damaged).is_ok());
         assert_eq!(file.figures().read_errors, 3);
+    }
+
+    #[test]
+    fn a_dump_reads_a_string_in_chunks_and_tells_of_damage() {
+        let storage = MemoryStorage::new();
+        let file = file_in(&storage, 16);
+        let text = long_text(TEXT_BYTES_MAX + 1_000_000);
+        let mut entry = text_entry(text.clone());
+        let cold = append_large(&file, &entry).expect("there is room");
+        let options = WriteOptions { compress: false, ..WriteOptions::default() };
+        let dump = |entry: &Entry| {
+            let mut encoder = Encoder::new(options.clone(), None);
+            let (mut out, mut all, mut longest) = (Vec::new(), Vec::new(), 0);
+            encoder.image(Image::Entry(entry.image()), &mut out, &mut |bytes| {
+                longest = longest.max(bytes.len());
+                all.append(bytes);
+                true
+            });
+            all.append(&mut out);
+            (encoder.refusal().map(str::to_owned), all, longest)
+        };
+        let (refusal, in_memory, _) = dump(&entry);
+        assert!(refusal.is_none() && in_memory.ends_with(&text));
+        entry.cool(cold);
+        let (refusal, on_disk, longest) = dump(&entry);
+        assert!(refusal.is_none() && on_disk == in_memory && longest < 300_000);
+        assert!(!entry.is_in_memory());
+        storage.spoil(Some(position(1, 99)));
+        assert!(dump(&entry).0.expect("it is damaged").contains("its checksum is wrong"));
     }
 
     #[test]
