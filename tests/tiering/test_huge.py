@@ -99,12 +99,13 @@ def test_huge_values_beyond_memory(tiered, start_server):
     server = tiered()
     link = {"replicaof": f"127.0.0.1 {server.port}"}
     is_over = threading.Event()
-    counted = []
+    counted, refused = [], []
 
     def count():
         with server.connect() as other:
             while not is_over.is_set():
-                counted.append(other.call("INCR", "counter"))
+                reply = other("INCR", "counter")
+                (refused if reply.is_error else counted).append(reply.plain())
 
     counter = threading.Thread(target=count)
     with server.connect() as connection:
@@ -120,6 +121,7 @@ def test_huge_values_beyond_memory(tiered, start_server):
             assert connection.call("LINDEX", "huge:list:again", number) == text
         is_over.set()
         counter.join()
+        assert not refused
         assert counted == list(range(1, len(counted) + 1))
         digest = connection.call("DEBUG", "DIGEST")
         replica = start_server(options=link, workers=2)
@@ -146,6 +148,25 @@ def test_what_has_no_room_stays(tiered):
         assert connection.call("CONFIG", "SET", "tier-max-size", str(256 << 20)) == b"OK"
         wait_for_disk(connection, ["huge:text"])
         assert connection.call("GETRANGE", "huge:text", -16, -1) == TEXT[-16:]
+
+
+def test_small_values_go_though_a_huge_one_can_not(tiered):
+    """One of more than a quarter of memory, and one for which the file has no room."""
+    options = {"maxmemory": "160mb", "tier-max-size": str(48 << 20), "maxmemory-policy": "allkeys-lru"}
+    server = tiered(**options)
+    with server.connect() as connection:
+        for start in range(0, 75_000, 1_000):
+            texts = [TEXT[number * 16 : number * 16 + 600] for number in range(start, start + 1_000)]
+            connection.call("RPUSH", "huge:list", *texts)
+        connection.call("SET", "huge:text", TEXT[: 38 << 20])
+        small = [(f"small:{number}", TEXT[number * 16 : number * 16 + 4_000]) for number in range(24_000)]
+        for start in range(0, len(small), 500):
+            connection.pipeline([("SET", *pair) for pair in small[start : start + 500]])
+        assert int(figure(connection, "tier_values")) > 1_000
+        assert int(figure(connection, "evicted_keys")) == 0
+        assert location(connection, "huge:list") == "memory"
+        assert connection.call("DBSIZE") == len(small) + 2
+        assert connection.call("GET", "small:17") == small[17][1]
 
 
 def test_more_than_a_quarter_of_memory_stays(tiered):
