@@ -179,7 +179,7 @@ pub fn quick_bytes(entry: &Entry) -> Option<usize> {
 
 fn has_many_parts(value: ValueRef<'_>) -> bool {
     match value {
-        ValueRef::List(list) => list.redis_free_effort(PARTS_MAX) > PARTS_MAX,
+        ValueRef::List(list) => list.len() > PARTS_MAX,
         ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
         ValueRef::Series(series) => series.free_effort() > 2 * PARTS_MAX,
         ValueRef::VectorSet(set) => set.len() > 32 * PARTS_MAX,
