@@ -150,6 +150,20 @@ def test_what_has_no_room_stays(tiered):
         assert connection.call("GETRANGE", "huge:text", -16, -1) == TEXT[-16:]
 
 
+def test_what_has_been_written_waits_for_its_shard(tiered):
+    """Whether the script holds it before, while or after the value is written: it is written once."""
+    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
+    with server.connect() as connection:
+        for _ in range(60):
+            connection.call("RPUSH", "huge:list", *[TEXT[:600]] * 1_000)
+        connection.call("CONFIG", "SET", "tier-pressure", "yes")
+        connection.call("PING")
+        connection.call("EVAL", "for number = 1, 30000000 do end", 1, "huge:list")
+        wait_for_disk(connection, ["huge:list"])
+        assert int(figure(connection, "tier_written_values")) == 1
+        assert connection.call("LLEN", "huge:list") == 60_000
+
+
 def test_small_values_go_though_a_huge_one_can_not(tiered):
     """One of more than a quarter of memory, and one for which the file has no room."""
     options = {"maxmemory": "160mb", "tier-max-size": str(48 << 20), "maxmemory-policy": "allkeys-lru"}
