@@ -411,8 +411,8 @@ impl TierFile {
         Ok(LongWriter::new(self.itself.upgrade().ok_or(Refusal::Unfit)?, is_over))
     }
 
-    /// Whether there are enough slots for the record of a value with so many bytes in memory. That of a string
-    /// needs so many slots, that of a collection hardly more.
+    /// Whether there are enough slots for the record of a value with so many bytes in memory. That of a
+    /// string needs so many slots, that of a collection hardly more.
     fn check_slots(&self, bytes: usize) -> Result<(), Refusal> {
         let needed = bytes.div_ceil(TEXT_BYTES_MAX).max(1);
         if needed <= self.slots_for_long(&self.state()) { Ok(()) } else { Err(Refusal::Unfit) }

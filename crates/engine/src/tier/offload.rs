@@ -317,8 +317,8 @@ impl Room<'_> {
     }
 
     /// Moves a large value: its shard is locked for its image, and again when its record has been made. One
-    /// that has only been read meanwhile is on disk and in memory then. One that can not go is left alone for a
-    /// while.
+    /// that has only been read meanwhile is on disk and in memory then. One that can not go is left alone for
+    /// a while.
     fn move_large(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
         let engine = self.engine;
         let Some(file) = engine.tier.file() else { return Moved::No };
