@@ -101,17 +101,6 @@ def test_every_value_comes_back_as_it_was(tiered):
         assert connection.call("BF.EXISTS", "large:bloom", "element:77") == 1
 
 
-def test_what_is_larger_stays(tiered):
-    server = tiered(**{"tier-pressure": "yes", "maxmemory": "256mb"})
-    with server.connect() as connection:
-        # More than 8 MB in memory.
-        for _ in range(10):
-            connection.call("RPUSH", "huge", *["x" * 1_000 for _ in range(1_000)])
-        connection.call("RPUSH", "large", *["x" * 1_000 for _ in range(1_000)])
-        wait_for_disk(connection, ["large"])
-        assert location(connection, "huge") == "memory"
-
-
 def test_large_collections_beyond_memory(tiered):
     server = tiered()
     with server.connect() as connection:

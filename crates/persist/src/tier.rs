@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A record is one block, but for that of a string of 16 KiB or more, whose blocks have 4096 bytes each: so
-//! a part of it can be read and checked ([`RecordFile::read_part`]). A checksum is the CRC-64 of the part and
-//! of where the block begins, so a block that the disk brings from elsewhere is noticed too. Nothing is
+//! a part of it can be read and checked ([`RecordFile::read_part`]). What is longer than a segment has slots
+//! of its own ([`long`]), and so has a collection of more than 8 MiB. A checksum is the CRC-64 of the part
+//! and of where the block begins, so a block that the disk brings from elsewhere is noticed too. Nothing is
 //! synced: RDB and append-only files have the data, and what is here is gone with the process.
 //!
 //! [`TierFile::append`] adds records to the open segment, in memory; one thread, [`TierFile::write_until`],
@@ -23,6 +24,7 @@
 //! by [`TierFile::copy_record`], which the engine calls for what is left in them.
 
 mod exact;
+mod long;
 #[cfg(test)]
 mod tests;
 
@@ -31,20 +33,22 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_store::cold::{
-    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RECORD_BYTES_MAX, RecordFile, Segment,
-    ValueFacts,
+    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, ONE_BLOCK_BYTES_MAX, Place, RECORD_BYTES_MAX,
+    RecordFile, Segment, ValueFacts,
 };
 use mantissa_store::snapshot::Image;
-use mantissa_store::{EncodingLimits, Entry, Kind, Move, Value};
+use mantissa_store::{EncodingLimits, Entry, Kind, Move, StringRef, TextImage, Value};
+use mantissa_sys::clock;
 
 use crate::format::{Checksum, Dialect};
 use crate::source::Source;
 use crate::storage::ScratchFile;
 use crate::types::{Outcome, read_value};
-use crate::write::{Encoder, WriteOptions};
+use crate::write::{Encoder, Spill, WriteOptions};
+use long::LongWriter;
 
 /// Bytes of a segment.
 pub const SEGMENT_BYTES: usize = 16 << 20;
@@ -52,12 +56,14 @@ pub const SEGMENT_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that may wait to be written. Beyond that nothing is appended.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Longest value that goes to disk, in bytes: one whose record fills a segment.
+/// Longest string whose record is in a segment with others, in bytes: one that fills it.
 pub const TEXT_BYTES_MAX: usize = SEGMENT_BYTES / BLOCK_BYTES * BLOCK_TEXT_BYTES;
-/// Bytes in memory of the longest collection that goes to disk: a longer one would take long to bring back.
-pub const COLLECTION_BYTES_MAX: usize = 8 << 20;
 /// How long a failed write waits for the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// Records of large values leave one slot in so many to others, and one at least.
+const KEPT_PART: usize = 16;
+/// How long a large value that could not be written tells how much room the disk has.
+const DISK_FULL_LASTS: Duration = Duration::from_secs(60);
 /// Segments of whose records fewer than this share of the bytes is named are worth emptying.
 const SPARSE_PART: u64 = 2;
 
@@ -90,13 +96,13 @@ const ALWAYS_PACKED: EncodingLimits = EncodingLimits {
     stream_node_entries_max: 0,
 };
 
-const _: () = assert!(COLLECTION_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
+const _: () = assert!(ONE_BLOCK_BYTES_MAX <= TEXT_BYTES_MAX && TEXT_BYTES_MAX <= RECORD_BYTES_MAX);
 const _: () = assert!(SEGMENT_BYTES <= mantissa_store::cold::SEGMENT_BYTES_MAX);
 
 /// Why a value stays in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Its type or its size.
+    /// Its type, its size, or the disk has no room for one so large: nothing follows for others.
     Unfit,
     /// The disk is slower than what comes: later.
     Behind,
@@ -113,6 +119,16 @@ pub struct RecordEncoder {
     record: Vec<u8>,
 }
 
+impl RecordEncoder {
+    /// Gives the memory up that a large value took.
+    fn give_up(&mut self) {
+        for bytes in [&mut self.value, &mut self.record] {
+            bytes.clear();
+            bytes.shrink_to(CHUNK_BYTES);
+        }
+    }
+}
+
 impl Default for RecordEncoder {
     fn default() -> Self {
         let options = WriteOptions { compress: false, ..WriteOptions::default() };
@@ -127,7 +143,7 @@ pub struct TierFigures {
     pub values: u64,
     /// Bytes of their records.
     pub value_bytes: u64,
-    /// Bytes of the segments in use.
+    /// Bytes of the segments and slots in use, those included whose space is about to be given back.
     pub used_bytes: u64,
     /// Bytes that wait to be written.
     pub waiting_bytes: u64,
@@ -176,6 +192,12 @@ struct State {
     used_ever: u32,
     /// All full segments in use, and some that are not any more.
     segments: Vec<Full>,
+    /// The same of records that have slots of their own.
+    longs: Vec<Weak<Segment>>,
+    /// Slots for which there was room when a large value could not be written, and when that was.
+    disk_full: Option<(usize, Instant)>,
+    /// What the writer has to tell of that.
+    long_failure: Option<io::Error>,
     /// The last write has failed.
     is_failing: bool,
 }
@@ -233,6 +255,11 @@ impl Chunk {
 }
 
 impl State {
+    /// Slots that are not free.
+    fn slots_in_use(&self) -> usize {
+        self.used_ever as usize - self.free.len()
+    }
+
     /// Why nothing can be appended, if so.
     fn refusal(&self) -> Option<Refusal> {
         match self {
@@ -269,6 +296,7 @@ impl TierFile {
 
     /// Adds the value of an entry, which stays as it is.
     pub fn append(&self, encoder: &mut RecordEncoder, entry: &Entry) -> Result<Cold, Refusal> {
+        self.refusal().map_or(Ok(()), Err)?;
         let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
         let RecordEncoder { encoder, value, record } = encoder;
         value.clear();
@@ -277,38 +305,168 @@ impl TierFile {
         self.append_bytes(record, bytes, facts)
     }
 
-    /// Adds a value of which there is an image.
-    pub fn append_image(&self, encoder: &mut RecordEncoder, from: &mut Move) -> Result<Cold, Refusal> {
-        self.state().refusal().map_or(Ok(()), Err)?;
-        let RecordEncoder { encoder, value, record } = encoder;
-        value.clear();
-        let mut digits = [0; 20];
-        let bytes = match &mut from.image {
-            Image::Entry(entry) => bytes_of(entry, &mut digits, encoder, value),
+    /// Adds a value of which there is an image, and which takes so many bytes in memory. `is_over` says that
+    /// nobody wants it any more.
+    pub fn append_image(
+        &self,
+        encoder: &mut RecordEncoder,
+        (from, bytes): (&mut Move, usize),
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Cold, Refusal> {
+        self.refusal().map_or(Ok(()), Err)?;
+        let token = from.token();
+        let is_over = || token.is_outdated() || is_over();
+        let facts = from.facts;
+        let appended = match &mut from.image {
+            Image::Entry(entry) => return self.append_large(encoder, (entry, bytes), &is_over),
+            Image::Text { text, .. } if text.byte_len() > TEXT_BYTES_MAX => {
+                self.append_long_text(encoder, text, (facts, &is_over))
+            }
             Image::Text { text, .. } => {
-                while text.read(value) {}
-                &value[..]
+                encoder.value.clear();
+                while text.read(&mut encoder.value) {}
+                self.append_bytes(&mut encoder.record, &encoder.value, facts)
             }
         };
-        let appended = self.append_bytes(record, bytes, from.facts);
-        value.shrink_to(CHUNK_BYTES);
+        encoder.give_up();
         appended
+    }
+
+    fn append_long_text(
+        &self,
+        encoder: &mut RecordEncoder,
+        text: &mut TextImage,
+        (facts, is_over): (ValueFacts, &dyn Fn() -> bool),
+    ) -> Result<Cold, Refusal> {
+        let mut writer = self.begin_long(text.byte_len(), is_over)?;
+        encoder.value.clear();
+        while text.read(&mut encoder.value) && writer.add(&encoder.value) {
+            encoder.value.clear();
+        }
+        writer.finish(facts)
+    }
+
+    /// Adds the value of an entry, however large it is: it takes so many bytes in memory. `is_over` says that
+    /// nobody wants it any more.
+    pub fn append_large(
+        &self,
+        encoder: &mut RecordEncoder,
+        (entry, bytes): (&Entry, usize),
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Cold, Refusal> {
+        self.refusal().map_or(Ok(()), Err)?;
+        let facts = entry.cold_facts().ok_or(Refusal::Unfit)?;
+        let appended = match entry.as_string() {
+            Some(StringRef::Bytes(text)) if text.len() > TEXT_BYTES_MAX => {
+                let mut writer = self.begin_long(text.len(), is_over)?;
+                writer.add(text);
+                writer.finish(facts)
+            }
+            Some(text) => self.append_bytes(&mut encoder.record, text.text(&mut [0; 20]), facts),
+            None => self.append_collection(encoder, (entry, bytes), (facts, is_over)),
+        };
+        encoder.give_up();
+        appended
+    }
+
+    fn append_collection(
+        &self,
+        encoder: &mut RecordEncoder,
+        (entry, bytes): (&Entry, usize),
+        (facts, is_over): (ValueFacts, &dyn Fn() -> bool),
+    ) -> Result<Cold, Refusal> {
+        if bytes > ONE_BLOCK_BYTES_MAX {
+            self.check_slots(bytes)?;
+        }
+        let RecordEncoder { encoder, value, record } = encoder;
+        value.clear();
+        let mut long = None;
+        let mut begin = || self.begin_long(bytes, is_over);
+        put_collection(entry, encoder, value, &mut |value| {
+            if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
+                return true;
+            }
+            let Ok(writer) = long.get_or_insert_with(&mut begin) else {
+                value.clear();
+                return false;
+            };
+            if value.len() < CHUNK_BYTES {
+                return true;
+            }
+            let goes_on = writer.add(value);
+            value.clear();
+            goes_on
+        });
+        if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
+            return self.append_bytes(record, value, facts);
+        }
+        let mut writer = long.unwrap_or_else(begin)?;
+        writer.add(value);
+        writer.finish(facts)
+    }
+
+    /// Begins the record of a value with so many bytes in memory.
+    fn begin_long<'a>(&self, bytes: usize, is_over: &'a dyn Fn() -> bool) -> Result<LongWriter<'a>, Refusal> {
+        self.check_slots(bytes)?;
+        Ok(LongWriter::new(self.itself.upgrade().ok_or(Refusal::Unfit)?, is_over))
+    }
+
+    /// Whether there are enough slots for the record of a value with so many bytes in memory. That of a
+    /// string needs so many slots, that of a collection hardly more.
+    fn check_slots(&self, bytes: usize) -> Result<(), Refusal> {
+        let needed = bytes.div_ceil(TEXT_BYTES_MAX).max(1);
+        if needed <= self.slots_for_long(&self.state()) { Ok(()) } else { Err(Refusal::Unfit) }
+    }
+
+    /// Slots that the records of large values may take. Some are left to small values, and none can be had
+    /// that a full disk has not got.
+    fn slots_for_long(&self, state: &State) -> usize {
+        let slots_max = self.segments_max.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as usize;
+        let left = slots_max.saturating_sub(state.slots_in_use());
+        let left = left.saturating_sub((slots_max / KEPT_PART).max(1));
+        match state.disk_full {
+            Some((slots, since)) if clock::since(since) < DISK_FULL_LASTS => {
+                left.min(slots.saturating_sub(state.slots_in_use()))
+            }
+            _ => left,
+        }
+    }
+
+    /// Takes a slot for the record of a large value.
+    fn take_long_slot(&self) -> Option<u32> {
+        let mut state = self.state();
+        if self.slots_for_long(&state) > 0 { self.take_slot(&mut state) } else { None }
+    }
+
+    /// Notes that a large value could not be written: the disk has no more than what is in use.
+    fn note_long_failure(&self, error: io::Error) {
+        self.write_errors.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        state.disk_full = Some((state.slots_in_use().saturating_sub(1), clock::now()));
+        state.long_failure = Some(error);
+        self.has_work.notify_one();
+    }
+
+    /// Why nothing can be appended, if so: [`Refusal::Full`] while writing fails.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.state().refusal()
     }
 
     /// Adds a value.
     fn append_bytes(&self, record: &mut Vec<u8>, bytes: &[u8], facts: ValueFacts) -> Result<Cold, Refusal> {
-        let place = Place::new(0, bytes.len(), facts).filter(|_| bytes.len() <= TEXT_BYTES_MAX);
+        let place = Place::new(0, bytes.len(), facts).filter(|place| !is_long(*place));
         let place = place.ok_or(Refusal::Unfit)?;
-        if bytes.len() >= CHUNK_BYTES {
-            self.state().refusal().map_or(Ok(()), Err)?;
-        }
         put_record(place, bytes, record);
         self.append_record(record, place)
     }
 
-    /// Copies the record of a value on disk to the open segment.
+    /// Copies the record of a value on disk to the open segment. One with slots of its own stays.
     pub fn copy_record(&self, cold: &Cold) -> Result<Cold, Refusal> {
         let place = cold.place();
+        if is_long(place) {
+            return Err(Refusal::Unfit);
+        }
+        self.refusal().map_or(Ok(()), Err)?;
         let bytes = self.bytes(cold.segment().number(), place, 0..place.len()).map_err(|_| Refusal::Unfit)?;
         let mut record = Vec::new();
         put_record(place, &bytes, &mut record);
@@ -320,11 +478,20 @@ impl TierFile {
         // Dropped after the lock: if nothing of it is named, that frees it.
         let mut _sealed = None;
         let mut state = self.state();
-        state.refusal().map_or(Ok(()), Err)?;
+        match state.refusal() {
+            None => {}
+            // A large value was begun before the disk was behind.
+            Some(Refusal::Behind) if record.len() >= CHUNK_BYTES => {}
+            Some(refusal) => return Err(refusal),
+        }
         if state.open.as_ref().is_none_or(|open| open.chunk.end() + record.len() > SEGMENT_BYTES) {
+            let open = self.open_segment(&mut state);
+            if open.is_err() && record.len() >= CHUNK_BYTES {
+                // What is smaller may still have room in the open segment.
+                return Err(Refusal::Unfit);
+            }
             _sealed = self.seal(&mut state);
-            let open = self.open_segment(&mut state)?;
-            state.open = Some(open);
+            state.open = Some(open?);
         }
         let Some(open) = &mut state.open else { return Err(Refusal::Full) };
         let (segment, offset) = (open.chunk.segment, open.chunk.end());
@@ -371,21 +538,36 @@ impl TierFile {
     }
 
     fn open_segment(&self, state: &mut State) -> Result<Open, Refusal> {
-        let number = match state.free.pop() {
-            Some(number) => number,
-            None if u64::from(state.used_ever) < self.segments_max.load(Ordering::Relaxed) => {
-                state.used_ever += 1;
-                state.used_ever - 1
-            }
-            None => return Err(Refusal::Full),
-        };
+        let number = self.take_slot(state).ok_or(Refusal::Full)?;
         let Some(itself) = self.itself.upgrade() else { return Err(Refusal::Full) };
         Ok(Open { segment: Segment::new(number, itself), chunk: Chunk::new(number, 0) })
     }
 
+    /// A place of a segment in the file that is free from now on no more. `None` if all are in use.
+    fn take_slot(&self, state: &mut State) -> Option<u32> {
+        if let Some(slot) = state.free.pop() {
+            return Some(slot);
+        }
+        let next = state.used_ever;
+        state.used_ever += u32::from(self.unused_slots(state) > 0);
+        (state.used_ever > next).then_some(next)
+    }
+
+    /// Slots that have never been in use.
+    fn unused_slots(&self, state: &State) -> usize {
+        let left = self.segments_max.load(Ordering::Relaxed).saturating_sub(u64::from(state.used_ever));
+        left.min(u64::from(u32::MAX - state.used_ever)) as usize
+    }
+
+    /// Frees slots of which nothing is named any more, once their disk space has been given back.
+    fn give_back(&self, slots: &[u32]) {
+        self.state().work.extend(slots.iter().map(|slot| Work::Discard(*slot)));
+        self.has_work.notify_one();
+    }
+
     /// Writes what there is to write until `is_over`, which it looks at ten times a second. Calls `drained`
     /// when values can be appended again after [`Refusal::Behind`], and `failed` with an error once when
-    /// writing begins to fail.
+    /// writing begins to fail, and for each large value that could not be written.
     pub fn write_until(
         &self,
         is_over: impl Fn() -> bool,
@@ -394,6 +576,11 @@ impl TierFile {
     ) {
         while !is_over() {
             let mut state = self.state();
+            if let Some(error) = state.long_failure.take() {
+                drop(state);
+                failed(&error);
+                continue;
+            }
             let Some(work) = state.work.pop_front() else {
                 let waited = self.has_work.wait_timeout(state, RETRY_AFTER);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -454,19 +641,28 @@ impl TierFile {
             let outcome = self.file.read_at(&mut read, position(segment, offset));
             outcome.map_err(|error| self.unreadable(&error))?;
         }
-        // The parts move together, over the headers.
-        for block in 0..blocks {
-            let start = block * block_bytes;
+        self.join_blocks(&mut read, block_bytes, (segment, offset))?;
+        read.truncate(range.len());
+        Ok(read)
+    }
+
+    /// Checks blocks that lie at a place, and moves their parts together, over the headers.
+    fn join_blocks(
+        &self,
+        read: &mut [u8],
+        block_bytes: usize,
+        (segment, offset): (u32, usize),
+    ) -> Result<(), String> {
+        for (block, start) in (0..read.len()).step_by(block_bytes).enumerate() {
             let end = read.len().min(start + block_bytes);
             let (header, part) = read[start..end].split_at(HEADER_BYTES);
             let stored = header.try_into().map_or(0, u64::from_le_bytes);
             if stored != Checksum::of(part) ^ salt(segment, offset + start) {
                 return Err(self.unreadable(&"its checksum is wrong"));
             }
-            read.copy_within(start + HEADER_BYTES..end, block * part_bytes);
+            read.copy_within(start + HEADER_BYTES..end, block * (block_bytes - HEADER_BYTES));
         }
-        read.truncate(range.len());
-        Ok(read)
+        Ok(())
     }
 
     /// Reads what is not in the file yet. False if it is.
@@ -513,13 +709,15 @@ impl TierFile {
         let state = self.state();
         let open = state.open.iter().map(|open| Arc::clone(&open.segment));
         let full = state.segments.iter().filter_map(|full| full.segment.upgrade());
-        let segments: Vec<_> = full.chain(open).collect();
+        let mut segments: Vec<_> = full.chain(open).collect();
+        segments.extend(state.longs.iter().filter_map(Weak::upgrade));
+        let slots = state.slots_in_use();
         let waiting = state.waiting_bytes + state.open.as_ref().map_or(0, |open| open.chunk.bytes.len());
         drop(state);
         TierFigures {
             values: segments.iter().map(|segment| segment.named_count()).sum(),
             value_bytes: segments.iter().map(|segment| segment.named_bytes()).sum(),
-            used_bytes: (segments.len() * SEGMENT_BYTES) as u64,
+            used_bytes: (slots * SEGMENT_BYTES) as u64,
             waiting_bytes: waiting as u64,
             written: self.written.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
@@ -543,17 +741,8 @@ impl RecordFile for TierFile {
         if place.kind() == Kind::String {
             return Ok(Value::String(bytes));
         }
-        let mut source = Source::from_bytes(bytes);
-        if exact::is_for(place.kind()) {
-            let read = exact::read(&mut source, place.kind()).ok().flatten();
-            return read.ok_or_else(|| self.unreadable(&"it is damaged"));
-        }
-        let form = source.byte().map_err(|_| self.unreadable(&"it is damaged"))?;
-        let form = Dialect::Redis.form(form);
-        match read_value(&mut source, form, limits_of(place)) {
-            Ok(Outcome::Value(value)) if value.kind() == place.kind() => Ok(value),
-            _ => Err(self.unreadable(&"it is damaged")),
-        }
+        let value = decode(&mut Source::from_bytes(bytes), place);
+        value.ok_or_else(|| self.unreadable(&"it is damaged"))
     }
 
     fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {
@@ -562,8 +751,7 @@ impl RecordFile for TierFile {
     }
 
     fn release(&self, segment: u32) {
-        self.state().work.push_back(Work::Discard(segment));
-        self.has_work.notify_one();
+        self.give_back(&[segment]);
     }
 }
 
@@ -577,13 +765,35 @@ fn bytes_of<'a>(
     match entry.as_string() {
         Some(text) => text.text(digits),
         None => {
-            match exact::is_for(entry.kind()) {
-                true => exact::put(entry.value(), encoder, value),
-                false => encoder.typed_value(entry.value(), value),
-            }
+            put_collection(entry, encoder, value, &mut |_| true);
             value
         }
     }
+}
+
+/// Appends the bytes of a collection in its record, and calls `spill` now and then.
+fn put_collection(entry: &Entry, encoder: &mut Encoder<'static>, value: &mut Vec<u8>, spill: Spill<'_>) {
+    match exact::is_for(entry.kind()) {
+        true => exact::put(entry.value(), encoder, value, spill),
+        false => encoder.spilled_value(entry.value(), value, spill),
+    }
+}
+
+/// Reads a collection from the bytes in its record. `None` if they are damaged, or can not be read.
+fn decode<R: io::Read>(source: &mut Source<R>, place: Place) -> Option<Value> {
+    if exact::is_for(place.kind()) {
+        return exact::read(source, place.kind()).ok().flatten();
+    }
+    let form = Dialect::Redis.form(source.byte().ok()?);
+    match read_value(source, form, limits_of(place)) {
+        Ok(Outcome::Value(value)) if value.kind() == place.kind() => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether the record of a value has slots of its own.
+fn is_long(place: Place) -> bool {
+    place.len() > if place.kind() == Kind::String { TEXT_BYTES_MAX } else { ONE_BLOCK_BYTES_MAX }
 }
 
 /// Limits with which a value is read in the encoding that it had, whatever it has become small or large by.

@@ -4,6 +4,8 @@
 //! puts the bytes of one or more encoders into one stream and keeps the checksum; [`save_file`] makes of it a
 //! file that is there whole or not at all.
 
+mod long_text;
+
 use crate::format::{
     Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, encoding, opcode,
     put_encoded_integer, put_length, value_type,
@@ -12,10 +14,12 @@ use crate::load::{KeyUsage, printable};
 use crate::lzf;
 use crate::storage::{OutputFile, Storage, directory_of};
 use crate::types::{byte_of_form, form_of};
+use long_text::TextOnDisk;
+pub use long_text::long_text_on_disk;
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use mantissa_store::listpack::Element;
 use mantissa_store::snapshot::Image;
-use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, TextImage, ValueRef};
+use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, ValueRef};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,8 +121,9 @@ pub struct FileFacts {
     pub replication: Option<ReplicationFacts>,
 }
 
-/// Takes what has been encoded so far, while a large value is being encoded; what it leaves stays.
-pub type Spill<'s> = &'s mut dyn FnMut(&mut Vec<u8>);
+/// Takes what has been encoded so far, while a large value is being encoded; what it leaves stays. False says
+/// that nothing of the value is wanted any more: then encoding it may end anywhere.
+pub type Spill<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
 
 /// Turns keys and values into the bytes of a file.
 pub struct Encoder<'a> {
@@ -160,7 +165,7 @@ impl<'a> Encoder<'a> {
     /// Appends a key with all that belongs to it.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         let form = self.before_value(entry, out);
-        self.value(form, entry.value(), out, &mut |_| {});
+        self.value(form, entry.value(), out, &mut |_| true);
     }
 
     /// The payload of DUMP for a value (see [`crate::payload`]).
@@ -183,9 +188,14 @@ impl<'a> Encoder<'a> {
 
     /// Appends the type of a value and the value.
     pub(crate) fn typed_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
+        self.spilled_value(value, out, &mut |_| true);
+    }
+
+    /// The same, calling `spill` again and again where it is large.
+    pub(crate) fn spilled_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         let form = self.form(value, b"");
         out.push(byte_of_form(form));
-        self.value(form, value, out, &mut |_| {});
+        self.value(form, value, out, spill);
     }
 
     /// The form in which the value of a key is written.
@@ -206,17 +216,23 @@ impl<'a> Encoder<'a> {
     pub fn image(&mut self, image: Image, out: &mut Vec<u8>, spill: Spill<'_>) {
         match image {
             Image::Entry(entry) => {
+                if let Some(cold) = long_text_on_disk(&entry) {
+                    self.attributes(entry.expiry(), entry.clock(), out);
+                    out.push(value_type::STRING);
+                    self.string(entry.key(), out);
+                    return self.long_text(&mut TextOnDisk::new(cold), out, spill);
+                }
                 let form = self.before_value(&entry, out);
                 if entry.kind() == Kind::String {
                     return self.value(form, entry.value(), out, spill);
                 }
                 self.owned_value(form, entry.into_value(), out, spill);
             }
-            Image::Text { key, expiry, clock, text } => {
+            Image::Text { key, expiry, clock, mut text } => {
                 self.attributes(expiry, clock, out);
                 out.push(value_type::STRING);
                 self.string(&key, out);
-                self.long_text(text, out, spill);
+                self.long_text(&mut text, out, spill);
             }
         }
     }
@@ -303,46 +319,6 @@ impl<'a> Encoder<'a> {
         true
     }
 
-    /// Appends a string, of which at most one chunk is in memory, or what compression makes of
-    /// it. Whether that is worth while is told by samples.
-    fn long_text(&mut self, mut text: TextImage, out: &mut Vec<u8>, spill: Spill<'_>) {
-        let mut chunk = Vec::new();
-        if self.options.compress && self.is_compressible(&text) {
-            let mut packed = Vec::new();
-            while text.read(&mut chunk) {
-                self.compressor.compress_part(&chunk, &mut packed);
-                chunk.clear();
-            }
-            put_compressed_lengths(packed.len(), text.byte_len(), out);
-            for part in packed.chunks(BUFFER_BYTES) {
-                out.extend_from_slice(part);
-                spill(out);
-            }
-            return;
-        }
-        put_length(text.byte_len() as u64, out);
-        while text.read(out) {
-            spill(out);
-        }
-    }
-
-    /// Whether some parts of a text compress.
-    fn is_compressible(&mut self, text: &TextImage) -> bool {
-        const SAMPLES: usize = 16;
-        const SAMPLE_BYTES: usize = 4096;
-        let (mut sample, mut packed) = (Vec::new(), Vec::new());
-        let (mut bytes, mut packed_bytes) = (0, 0);
-        for index in 0..SAMPLES {
-            sample.clear();
-            text.sample(index * text.chunk_count() / SAMPLES, SAMPLE_BYTES, &mut sample);
-            packed.clear();
-            self.compressor.compress_part(&sample, &mut packed);
-            bytes += sample.len();
-            packed_bytes += packed.len();
-        }
-        packed_bytes + bytes / 16 < bytes
-    }
-
     /// Appends a string that is the value of a key.
     pub(crate) fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {
         match text {
@@ -370,12 +346,10 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Offers what has been encoded, after the element with this index, now and then.
+/// Offers what has been encoded, after the element with this index, now and then. False as [`Spill`].
 #[inline]
-pub(crate) fn offer(index: usize, out: &mut Vec<u8>, spill: Spill<'_>) {
-    if index % ELEMENTS_PER_SPILL == ELEMENTS_PER_SPILL - 1 {
-        spill(out);
-    }
+pub(crate) fn offer(index: usize, out: &mut Vec<u8>, spill: Spill<'_>) -> bool {
+    index % ELEMENTS_PER_SPILL != ELEMENTS_PER_SPILL - 1 || spill(out)
 }
 
 /// Appends what comes before a compressed string.

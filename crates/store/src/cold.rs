@@ -3,8 +3,8 @@
 //! ```text
 //! byte 0   link: the segment; with bit 1 set, the segment and some facts of the value;
 //!          with bit 0 set, such a link and the value                            8 bytes
-//! byte 8   place, from bit 0 on: offset in the segment / 8 (24 bits), length (24),
-//!          kind (5), encoding (4), written in place (1)                         8 bytes
+//! byte 8   place, from bit 0 on: offset in the segment / 8 (21 bits), length (32),
+//!          kind (5), encoding (4), written in place (1), one bit unused         8 bytes
 //! ```
 //!
 //! A value that is looked at is read and stays in memory beside its record on disk, until
@@ -16,8 +16,9 @@
 //! Invariants: a record is not changed while a [`Cold`] or a slot names it; a segment counts the bytes of the
 //! records that are named, and tells its file when none is.
 //!
-//! Of a long string a part can be read: its record has blocks with a checksum each ([`Place::block_bytes`]).
-//! What was read is a [`Part`], which belongs to whoever asked for it and not to the entry.
+//! The records of long strings and of large collections have blocks with a checksum each
+//! ([`Place::block_bytes`]), so of a long string a part can be read. What was read is a [`Part`], which
+//! belongs to whoever asked for it and not to the entry.
 //!
 //! Of some values more is kept in memory than their place: see [`Kept`].
 //!
@@ -42,24 +43,29 @@ pub use kept::{FieldTimes, Kept, SeriesFacts};
 pub const ALIGNMENT: usize = 8;
 /// Bytes of a block beside its part of the value: a checksum.
 pub const HEADER_BYTES: usize = 8;
-/// Bytes of a block of a long string, its header included. The last one is shorter.
+/// Bytes of a block of a record that has several, its header included. The last one is shorter.
 pub const BLOCK_BYTES: usize = 4096;
-/// Bytes of the string in such a block.
+/// Bytes of the value in such a block.
 pub const BLOCK_TEXT_BYTES: usize = BLOCK_BYTES - HEADER_BYTES;
 /// Strings of at least so many bytes are long: a shorter one takes about as long to read as one block.
 pub const LONG_TEXT_BYTES: usize = 16 << 10;
+/// Collections of more bytes have records of several blocks too: they are read block by block.
+pub const ONE_BLOCK_BYTES_MAX: usize = 8 << 20;
 /// Longest value in a record, in bytes.
 pub const RECORD_BYTES_MAX: usize = (1 << LEN_BITS) - 1;
 /// Longest segment, in bytes.
 pub const SEGMENT_BYTES_MAX: usize = (1 << OFFSET_BITS) * ALIGNMENT;
 
-const OFFSET_BITS: u32 = 24;
-const LEN_BITS: u32 = 24;
+const OFFSET_BITS: u32 = 21;
+const LEN_BITS: u32 = 32;
 const KIND_BITS: u32 = 5;
 const ENCODING_BITS: u32 = 4;
 const KIND_SHIFT: u32 = OFFSET_BITS + LEN_BITS;
 const ENCODING_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
 const WRITTEN_SHIFT: u32 = ENCODING_SHIFT + ENCODING_BITS;
+
+const _: () = assert!(WRITTEN_SHIFT < u64::BITS - 1);
+const _: () = assert!(ENCODINGS.len() <= 1 << ENCODING_BITS && Kind::ALL.len() <= 1 << KIND_BITS);
 
 /// The bit of a link that says that the value is in memory too.
 const IN_MEMORY: usize = 1;
@@ -191,12 +197,13 @@ impl Place {
     }
 
     /// Bytes of a block of the record, its header included: the whole record is one unless the value is a
-    /// long string.
+    /// long string or a large collection.
     pub fn block_bytes(self) -> usize {
-        match self.kind() {
-            Kind::String if self.len() >= LONG_TEXT_BYTES => BLOCK_BYTES,
-            _ => HEADER_BYTES + self.len().max(1),
-        }
+        let has_blocks = match self.kind() {
+            Kind::String => self.len() >= LONG_TEXT_BYTES,
+            _ => self.len() > ONE_BLOCK_BYTES_MAX,
+        };
+        if has_blocks { BLOCK_BYTES } else { HEADER_BYTES + self.len().max(1) }
     }
 
     /// The bytes of the value in the blocks that have these bytes. `None` if that is more than half of it:
@@ -607,8 +614,8 @@ pub(crate) mod tests {
         let shell = entry.memory_usage();
         assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"before")));
         assert!(entry.memory_usage() > shell);
-        assert!(entry.forget_copy());
-        assert!(!entry.forget_copy() && entry.memory_usage() == shell);
+        assert!(entry.take_copy().is_some());
+        assert!(entry.take_copy().is_none() && entry.memory_usage() == shell);
         entry.text_mut().expect("a string").append(b" and after");
         assert!(!entry.is_cold() && segment.named_count() == 0);
         assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"before and after")));
@@ -685,6 +692,10 @@ pub(crate) mod tests {
         let packed = ValueFacts { kind: Kind::List, encoding: "listpack", is_written: false };
         let packed = Place::new(0, LONG_TEXT_BYTES, packed).expect("it fits");
         assert_eq!(packed.record_bytes(), HEADER_BYTES + LONG_TEXT_BYTES);
+        let large = ValueFacts { kind: Kind::List, encoding: "quicklist", is_written: false };
+        let large = |len| Place::new(0, len, large).expect("it fits");
+        assert_eq!(large(ONE_BLOCK_BYTES_MAX).record_bytes(), HEADER_BYTES + ONE_BLOCK_BYTES_MAX);
+        assert_eq!(large(10_000 * BLOCK_TEXT_BYTES).record_bytes(), 10_000 * BLOCK_BYTES);
     }
 
     #[test]

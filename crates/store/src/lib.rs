@@ -70,7 +70,7 @@ pub use series::Series;
 pub use set::{Presence, Set};
 pub use shard::{Before, Database, DatabaseKey, ListedHash, Lookup, Shard, UnexpiredEntry, Waiter};
 pub use shard_set::{SHARD_COUNT_MAX, ShardSet};
-pub use snapshot::moving::Move;
+pub use snapshot::moving::{Move, Token};
 pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
 pub use t_digest::{Node as TDigestNode, TDigest, TDigestShape};

@@ -10,7 +10,7 @@ mod sampling;
 use mantissa_persist::tier::RecordEncoder;
 use mantissa_store::allocator;
 
-pub use policy::Policy;
+pub use policy::{Policy, quick_bytes};
 pub use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Lease, Pressure, measure};
 pub use sampling::{Drawer, Drawn, draw};

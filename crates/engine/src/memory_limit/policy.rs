@@ -2,7 +2,8 @@
 
 use mantissa_commands::{decayed_frequency, idle_seconds};
 use mantissa_config::{Config, MaxmemoryPolicy};
-use mantissa_persist::tier::{COLLECTION_BYTES_MAX, TEXT_BYTES_MAX};
+use mantissa_persist::tier::TEXT_BYTES_MAX;
+use mantissa_store::cold::RECORD_BYTES_MAX;
 use mantissa_store::{Collection, Database, Entry, ValueRef};
 
 /// The order in which keys are evicted.
@@ -27,10 +28,19 @@ pub struct Policy {
     order: Order,
     /// Only keys with an expiry.
     pub with_expiry_only: bool,
-    /// Only values that can go to disk and have at least this many bytes, if that is where they go.
-    to_disk_bytes_min: Option<usize>,
+    /// Only values that can go to disk and have so many bytes, if that is where they go.
+    to_disk: Option<ToDisk>,
     /// `maxmemory-samples`.
     pub samples: usize,
+}
+
+/// Which values go to disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToDisk {
+    /// Bytes that they have at least.
+    bytes_min: usize,
+    /// Bytes in memory that they have at most.
+    bytes_max: usize,
 }
 
 impl Policy {
@@ -48,7 +58,7 @@ impl Policy {
             MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
         };
         let samples = config.maxmemory_samples as usize;
-        Some(Policy { order, with_expiry_only, to_disk_bytes_min: None, samples })
+        Some(Policy { order, with_expiry_only, to_disk: None, samples })
     }
 
     /// The order in which values go to disk: the least frequently used first where that is known, else those
@@ -63,7 +73,10 @@ impl Policy {
         Policy {
             order,
             with_expiry_only: false,
-            to_disk_bytes_min: Some(config.tier_min_bytes as usize),
+            to_disk: Some(ToDisk {
+                bytes_min: config.tier_min_bytes as usize,
+                bytes_max: large_bytes_max(config.maxmemory),
+            }),
             samples: config.maxmemory_samples as usize,
         }
     }
@@ -80,7 +93,7 @@ impl Policy {
         if self.with_expiry_only && expiry.is_none() {
             return None;
         }
-        if self.to_disk_bytes_min.is_some_and(|bytes_min| !may_go_to_disk(entry, bytes_min)) {
+        if self.to_disk.is_some_and(|bounds| !bounds.has(entry)) {
             return None;
         }
         Some(match self.order {
@@ -116,31 +129,65 @@ impl Policy {
     }
 }
 
+/// The share of `maxmemory` that a value on disk takes at most when it is read: more would push out too much.
+const LARGE_PART: u64 = 4;
+/// Bytes of a value that may always go.
+const LARGE_BYTES_MIN: usize = TEXT_BYTES_MAX;
+
+/// Bytes in memory of the largest value that goes to disk.
+fn large_bytes_max(maxmemory: u64) -> usize {
+    let part = if maxmemory == 0 { usize::MAX } else { (maxmemory / LARGE_PART) as usize };
+    part.clamp(LARGE_BYTES_MIN, RECORD_BYTES_MAX)
+}
+
 /// Parts of a value whose bytes are counted: for lists and some others that takes time for each part.
 const PARTS_MAX: usize = 1 << 12;
 
-/// Whether memory is gained by having an entry's value on disk.
-fn may_go_to_disk(entry: &Entry, bytes_min: usize) -> bool {
-    if entry.is_cold() {
-        return entry.is_in_memory();
+impl ToDisk {
+    /// Whether memory is gained by having an entry's value on disk. Of one with many parts it is not known
+    /// how large it is: see [`Policy::takes`].
+    fn has(self, entry: &Entry) -> bool {
+        if entry.is_cold() {
+            return entry.is_in_memory();
+        }
+        let least = self.bytes_min.max(1);
+        let is_wanted = match quick_bytes(entry) {
+            Some(bytes) => {
+                (least..=self.bytes_max).contains(&bytes) && bytes >= least + entry.bytes_kept_on_disk()
+            }
+            None => true,
+        };
+        is_wanted && entry.cold_facts().is_some()
     }
-    let (bytes, bytes_max) = match entry.string_len() {
-        Some(len) => (len, TEXT_BYTES_MAX),
-        None if has_many_parts(entry.value()) => return false,
-        None => (entry.memory_usage(), COLLECTION_BYTES_MAX),
-    };
-    let gains = || bytes >= bytes_min.max(1) + entry.bytes_kept_on_disk();
-    (bytes_min.max(1)..=bytes_max).contains(&bytes) && gains() && entry.cold_facts().is_some()
 }
 
-/// Whether a value has too many nodes to count their bytes each time that it is drawn.
+impl Policy {
+    /// Whether a value of so many bytes in memory may go to disk.
+    pub fn takes(self, bytes: usize) -> bool {
+        self.to_disk.is_none_or(|bounds| bytes <= bounds.bytes_max)
+    }
+}
+
+/// The bytes of a string, or those in memory of a collection. `None` if it has too many parts to count their
+/// bytes each time that it is drawn.
+pub fn quick_bytes(entry: &Entry) -> Option<usize> {
+    match entry.string_len() {
+        Some(len) => Some(len),
+        None => (!has_many_parts(entry.value())).then(|| entry.memory_usage()),
+    }
+}
+
 fn has_many_parts(value: ValueRef<'_>) -> bool {
     match value {
-        ValueRef::List(list) => list.redis_free_effort(PARTS_MAX) > PARTS_MAX,
+        ValueRef::List(list) => list.len() > PARTS_MAX,
         ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
         ValueRef::Series(series) => series.free_effort() > 2 * PARTS_MAX,
-        // So many take more than a collection that goes to disk may.
-        ValueRef::VectorSet(set) => set.len() > COLLECTION_BYTES_MAX / 64,
+        ValueRef::VectorSet(set) => set.len() > 32 * PARTS_MAX,
+        ValueRef::Json(document) => document.free_effort() > PARTS_MAX,
+        ValueRef::BloomFilter(filter) => filter.free_effort() > PARTS_MAX,
+        ValueRef::CuckooFilter(filter) => filter.free_effort() > PARTS_MAX,
+        ValueRef::CountMinSketch(sketch) => sketch.free_effort() > PARTS_MAX,
+        ValueRef::TopK(sketch) => sketch.free_effort() > PARTS_MAX,
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use mantissa_persist::write::Encoder;
+use mantissa_persist::write::{Encoder, long_text_on_disk};
 use mantissa_store::ShardSet;
 use mantissa_store::snapshot::{Delivered, Handed, Image};
 
@@ -146,7 +146,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     fn deliver(&mut self, number: usize, delivered: Delivered<'_>) -> usize {
         const IMAGE_COST: usize = 512;
         match delivered {
-            Delivered::Entry(entry) if !entry.is_in_memory() => {
+            Delivered::Entry(entry) if entry.has_image_on_disk() => {
                 // Another name of the record, which is read with nothing locked.
                 self.images.push((number, Image::Entry(entry.image())));
             }
@@ -189,7 +189,9 @@ impl<'j, 'a> Saver<'j, 'a> {
         if !self.begin_entry(number) {
             return;
         }
+        // A long string is read in chunks, as it is encoded.
         if let Image::Entry(entry) = &image
+            && long_text_on_disk(entry).is_none()
             && let Err(reason) = entry.bring()
         {
             return self.job.refuse(&reason);
@@ -202,6 +204,7 @@ impl<'j, 'a> Saver<'j, 'a> {
                 std::thread::yield_now();
                 began = clock::now();
             }
+            !self.job.has_ended()
         };
         self.encoder.image(image, &mut self.chunk, &mut spill);
         if let Some(reason) = self.encoder.refusal() {

@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Error, ForRequest, Lent, Outcome, Take, TakenPart};
-use mantissa_persist::tier::{Refusal, TierFigures, TierFile};
+use mantissa_persist::tier::{TierFigures, TierFile};
 use mantissa_store::KeyHash;
 use mantissa_store::cold::{Cold, Part, RecordId};
 use mantissa_sys::clock;
@@ -25,9 +25,17 @@ const FAILURE_LASTS: Duration = Duration::from_secs(1);
 const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Large values that wait at most.
 const LARGE_WAITING_MAX: usize = 16;
-/// Large values in a row that could not be moved after which none are left to that thread for a while.
+/// Bytes of a value that takes so long to move that others should wait for it while memory is full.
+const HUGE_BYTES: usize = 8 << 20;
+/// Large values in a row that can not be moved after which none are left to that thread for a while.
 const LARGE_FRUITLESS_MAX: usize = 2 * LARGE_WAITING_MAX;
 const FRUITLESS_REST: Duration = Duration::from_millis(10);
+/// A value that could not be moved is left alone for so many times as long as it took to find that out, and
+/// for so long at least.
+const REST_FACTOR: u32 = 16;
+const REST_MIN: Duration = Duration::from_millis(100);
+/// Values that are left alone at most.
+const RESTING_MAX: usize = 1024;
 /// Records of a batch that a reader reads before others have their turn.
 const BATCH_STEP: usize = 64;
 /// Bytes of their values after which they have it too.
@@ -42,6 +50,9 @@ const PART_BYTES: usize = 160;
 const LATER_EVERY: u64 = 8;
 /// Bytes of values that wait to be read though no request waits for them.
 const UNASKED_BYTES_MAX: usize = 8 << 20;
+/// Values of more bytes are read one at a time while they have more than [`READING_BYTES_MAX`] together.
+const READ_FREELY_BYTES_MAX: usize = 1 << 20;
+const READING_BYTES_MAX: usize = 64 << 20;
 /// How often an idle reader or mover looks whether the engine ends.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -101,10 +112,11 @@ impl Tier {
         self.offloaded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Puts another most disk space into force.
+    /// Puts another most disk space into force, with a configuration by which other values may go.
     pub fn configure(&self, bytes_max: u64) {
         if let Some(file) = self.file() {
             file.configure(bytes_max);
+            self.large.forget_rests();
         }
     }
 
@@ -130,30 +142,79 @@ pub struct LargeValues {
 #[derive(Default)]
 struct LargeQueue {
     waiting: VecDeque<Candidate>,
+    /// The first of them is being moved, which takes long.
+    is_moving_huge: bool,
     /// Values in a row that could not be moved, and when that was the last time.
     fruitless: usize,
     fruitless_since: Option<Instant>,
+    /// Values that could not be moved, and until when they are left alone.
+    resting: HashMap<Key, Instant>,
+}
+
+/// What becomes of a large value that is to be left to the thread that moves them.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Offered {
+    /// It waits for it.
+    Taken,
+    /// It has done so before.
+    Waits,
+    /// Too many others do.
+    TooMany,
+    /// It could not be moved of late, or none could.
+    Rests,
 }
 
 impl LargeValues {
-    /// Leaves a value to that thread. [`Refusal::Behind`] if it waits already, or if too many do.
-    pub fn offer(&self, candidate: Candidate) -> Result<(), Refusal> {
+    /// Leaves a value to that thread.
+    pub fn offer(&self, candidate: Candidate) -> Offered {
         let mut queue = self.queue.lock();
-        if queue.fruitless_since.is_some_and(|since| clock::since(since) < FRUITLESS_REST) {
-            return Err(Refusal::Full);
+        let is_fruitless = queue.fruitless_since.is_some_and(|since| clock::since(since) < FRUITLESS_REST);
+        if is_fruitless || queue.rests(&candidate) {
+            return Offered::Rests;
         }
-        let waits = queue.waiting.iter().any(|other| other.is_same_key(&candidate));
-        if waits || queue.waiting.len() >= LARGE_WAITING_MAX {
-            return Err(Refusal::Behind);
+        if queue.waiting.iter().any(|other| other.is_same_key(&candidate)) {
+            return Offered::Waits;
+        }
+        if queue.waiting.len() >= LARGE_WAITING_MAX {
+            return Offered::TooMany;
         }
         queue.waiting.push_back(candidate);
         self.arrived.notify_one();
-        Ok(())
+        Offered::Taken
     }
 
-    /// Whether no more can wait.
-    pub fn is_full(&self) -> bool {
-        self.queue.lock().waiting.len() >= LARGE_WAITING_MAX
+    /// Whether a value could not be moved of late.
+    pub fn rests(&self, candidate: &Candidate) -> bool {
+        self.queue.lock().rests(candidate)
+    }
+
+    /// Notes that a value could not be moved, and how long it took to find that out.
+    pub fn rest(&self, candidate: &Candidate, took: Duration) {
+        let mut queue = self.queue.lock();
+        let now = clock::now();
+        if queue.resting.len() >= RESTING_MAX {
+            queue.resting.retain(|_, until| *until > now);
+        }
+        if queue.resting.len() < RESTING_MAX {
+            let until = now + (took * REST_FACTOR).max(REST_MIN);
+            queue.resting.insert((candidate.database, candidate.hash), until);
+        }
+    }
+
+    fn forget_rests(&self) {
+        self.queue.lock().resting.clear();
+    }
+
+    /// Whether the thread has so much to do that others should wait for it.
+    pub fn is_behind(&self) -> bool {
+        self.queue.lock().is_behind()
+    }
+
+    /// Notes the bytes of a value that is about to be moved.
+    pub fn begin(&self, candidate: &Candidate, bytes: usize) {
+        let mut queue = self.queue.lock();
+        let is_first = queue.waiting.front().is_some_and(|first| first.is_same_key(candidate));
+        queue.is_moving_huge = is_first && bytes > HUGE_BYTES;
     }
 
     /// The next value to be moved; `None` if none comes for a while.
@@ -165,16 +226,30 @@ impl LargeValues {
         queue.waiting.front().copied()
     }
 
-    /// Notes that the value that [`LargeValues::next`] has told has been moved, or could not be. Whether
-    /// others can wait now where none could.
-    pub fn end(&self, is_moved: bool) -> bool {
+    /// Notes that the value that [`LargeValues::next`] has told has been moved, or can not be, if it is known
+    /// which. Whether others have waited for that.
+    pub fn end(&self, is_moved: Option<bool>) -> bool {
         let mut queue = self.queue.lock();
-        let was_full = queue.waiting.len() >= LARGE_WAITING_MAX;
+        let was_behind = queue.is_behind();
         queue.waiting.pop_front();
-        queue.fruitless = if is_moved { 0 } else { queue.fruitless + 1 };
-        let is_fruitless = queue.fruitless >= LARGE_FRUITLESS_MAX;
-        queue.fruitless_since = is_fruitless.then(clock::now);
-        was_full
+        queue.is_moving_huge = false;
+        if let Some(is_moved) = is_moved {
+            queue.fruitless = if is_moved { 0 } else { queue.fruitless + 1 };
+            let is_fruitless = queue.fruitless >= LARGE_FRUITLESS_MAX;
+            queue.fruitless_since = is_fruitless.then(clock::now);
+        }
+        was_behind
+    }
+}
+
+impl LargeQueue {
+    fn is_behind(&self) -> bool {
+        self.is_moving_huge || self.waiting.len() >= LARGE_WAITING_MAX
+    }
+
+    fn rests(&self, candidate: &Candidate) -> bool {
+        let until = self.resting.get(&(candidate.database, candidate.hash));
+        until.is_some_and(|until| *until > clock::now())
     }
 }
 
@@ -202,6 +277,16 @@ enum Wanted {
 }
 
 impl Read {
+    /// What counts of it while it is read.
+    fn bytes_at_once(&self) -> usize {
+        let bytes = match self {
+            Read::Value(_, cold) => cold.place().len(),
+            Read::Part(part) => part.range.len(),
+            Read::Batch(_) => 0,
+        };
+        if bytes > READ_FREELY_BYTES_MAX { bytes } else { 0 }
+    }
+
     fn wanted(&self) -> Wanted {
         match self {
             Read::Value(key, _) => Wanted::Value(*key),
@@ -388,6 +473,8 @@ struct Queue {
     turn: u64,
     /// Bytes of the values among those that no request waits for.
     unasked_bytes: usize,
+    /// Bytes of the values that are being read, but for small ones.
+    reading_bytes: usize,
     /// What is being read, those that wait included.
     wanted: HashMap<Wanted, Awaited>,
     failures: HashMap<Wanted, (Instant, String)>,
@@ -404,6 +491,21 @@ struct Awaited {
 }
 
 impl Queue {
+    /// Which read is to be the next. Large values keep their order; while those that are being read have many
+    /// bytes, only small ones are read beside them.
+    fn first_possible(&self) -> Option<usize> {
+        let left = if self.reading_bytes == 0 {
+            usize::MAX
+        } else {
+            READING_BYTES_MAX.saturating_sub(self.reading_bytes)
+        };
+        let first = self.reads.front()?;
+        if first.bytes_at_once() <= left {
+            return Some(0);
+        }
+        self.reads.iter().position(|read| read.bytes_at_once() == 0)
+    }
+
     /// Why something can not be read, for as long as that counts.
     fn failure(&mut self, wanted: &Wanted) -> Option<String> {
         if self.failures.is_empty() {
@@ -498,6 +600,9 @@ impl Reads {
             if queue.unasked_bytes >= UNASKED_BYTES_MAX {
                 return;
             }
+            if unasked_bytes(&cold) > UNASKED_BYTES_MAX {
+                continue;
+            }
             let wanted = Wanted::Value(key);
             if !queue.wanted.contains_key(&wanted) && queue.failure(&wanted).is_none() {
                 queue.wanted.insert(wanted, Awaited::default());
@@ -511,18 +616,23 @@ impl Reads {
     /// The next value to be read; `None` if none comes for a while.
     pub fn next(&self) -> Option<Read> {
         let mut queue = self.queue.lock();
-        if queue.reads.is_empty() && queue.later.is_empty() {
+        let mut first = queue.first_possible();
+        if first.is_none() && queue.later.is_empty() {
             self.arrived.wait_for(&mut queue, LOOK_EVERY);
+            first = queue.first_possible();
         }
         queue.turn += 1;
         let is_for_later = queue.turn.is_multiple_of(LATER_EVERY) && !queue.later.is_empty();
-        if let Some(read) = if is_for_later { None } else { queue.reads.pop_front() } {
+        if let Some(index) = first.filter(|_| !is_for_later) {
+            let read = queue.reads.remove(index)?;
+            queue.reading_bytes += read.bytes_at_once();
             return Some(read);
         }
         let read = queue.later.pop_front()?;
         if let Read::Value(_, cold) = &read {
             queue.unasked_bytes -= unasked_bytes(cold);
         }
+        queue.reading_bytes += read.bytes_at_once();
         Some(read)
     }
 
@@ -539,11 +649,111 @@ impl Reads {
     /// Notes that a value has been read, or why not. Those who wait for nothing more.
     pub fn end(&self, read: &Read, failure: Option<String>) -> Vec<Arc<Waiting>> {
         let mut queue = self.queue.lock();
+        let bytes = read.bytes_at_once();
+        queue.reading_bytes -= bytes;
+        if bytes > 0 && !queue.reads.is_empty() {
+            // One that has been too large beside this one may be read now.
+            self.arrived.notify_one();
+        }
         if let Some(reason) = failure {
             queue.failures.insert(read.wanted(), (clock::now(), reason));
         }
         let mut waiting = queue.wanted.remove(&read.wanted()).unwrap_or_default().waiting;
         waiting.retain(|waiting| waiting.left.fetch_sub(1, Ordering::AcqRel) == 1);
         waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mantissa_store::cold::{Place, RecordFile, Segment, ValueFacts};
+    use mantissa_store::{Kind, Value};
+
+    struct Nothing;
+
+    impl RecordFile for Nothing {
+        fn read(&self, _: u32, _: Place) -> Result<Value, String> {
+            Err("there is nothing".to_owned())
+        }
+
+        fn read_part(&self, _: u32, _: Place, _: Range<usize>) -> Result<Vec<u8>, String> {
+            Err("there is nothing".to_owned())
+        }
+
+        fn release(&self, _: u32) {}
+    }
+
+    fn candidate(number: u64) -> Candidate {
+        Candidate { rank: 0, hash: KeyHash(number), database: 0 }
+    }
+
+    /// A value of so many bytes, whose key has them as its hash.
+    fn value(bytes: usize) -> (Key, Cold) {
+        let facts = ValueFacts { kind: Kind::String, encoding: "raw", is_written: false };
+        let place = Place::new(0, bytes, facts).expect("it fits");
+        ((0, KeyHash(bytes as u64)), Cold::new(Segment::new(1, Arc::new(Nothing)), place))
+    }
+
+    #[test]
+    fn a_large_value_that_can_not_go_keeps_no_other_from_going() {
+        let large = LargeValues::default();
+        assert_eq!(large.offer(candidate(1)), Offered::Taken);
+        assert_eq!(large.offer(candidate(1)), Offered::Waits);
+        large.rest(&candidate(1), Duration::from_secs(60));
+        assert!(!large.end(Some(false)) && large.rests(&candidate(1)));
+        assert_eq!(large.offer(candidate(1)), Offered::Rests);
+        for number in 2..2 + LARGE_WAITING_MAX as u64 {
+            assert_eq!(large.offer(candidate(number)), Offered::Taken);
+        }
+        assert_eq!(large.offer(candidate(100)), Offered::TooMany);
+        assert!(large.is_behind() && large.end(Some(true)));
+        assert!(!large.is_behind());
+        large.begin(&candidate(4), HUGE_BYTES + 1);
+        assert!(!large.is_behind(), "another thread moves it");
+        large.begin(&candidate(3), HUGE_BYTES + 1);
+        assert!(large.is_behind() && large.end(Some(false)) && !large.is_behind());
+        large.forget_rests();
+        for _ in 0..2 * LARGE_FRUITLESS_MAX {
+            large.end(None);
+        }
+        assert_eq!(large.offer(candidate(1)), Offered::Taken);
+        for number in 0..2 * RESTING_MAX as u64 {
+            large.rest(&candidate(number), Duration::from_secs(60));
+        }
+        assert_eq!(large.queue.lock().resting.len(), RESTING_MAX);
+    }
+
+    #[test]
+    fn large_values_are_read_one_after_the_other() {
+        let reads = Reads::default();
+        let sizes = [90 << 20, 80 << 20, 20 << 20, 100, 30 << 20, 200];
+        for bytes in sizes {
+            let waiter = Waiter::Thread(std::thread::current());
+            reads.add(waiter, vec![value(bytes)]);
+        }
+        let next = || reads.next().expect("there is one that may be read");
+        let bytes_of = |read: &Read| match read {
+            Read::Value(_, cold) => cold.place().len(),
+            _ => 0,
+        };
+        // Beside the first only what is small.
+        let begun = [next(), next(), next()];
+        assert_eq!(begun.each_ref().map(bytes_of), [90 << 20, 100, 200]);
+        assert!(reads.next().is_none());
+        begun.iter().for_each(|read| assert_eq!(reads.end(read, None).len(), 1));
+        let second = next();
+        assert_eq!(bytes_of(&second), 80 << 20);
+        assert!(reads.next().is_none());
+        reads.end(&second, None);
+        // Two that are within the bound together.
+        let last = [next(), next()];
+        assert_eq!(last.each_ref().map(bytes_of), [20 << 20, 30 << 20]);
+        last.iter().for_each(|read| assert_eq!(reads.end(read, None).len(), 1));
+        assert_eq!(reads.queue.lock().reading_bytes, 0);
+        // What nobody waits for is not read at all if it is large.
+        reads.add_unasked(vec![value(UNASKED_BYTES_MAX), value(1_000)]);
+        assert_eq!(bytes_of(&next()), 1_000);
+        assert_eq!(reads.queue.lock().unasked_bytes, 0);
     }
 }

@@ -26,10 +26,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{KeyFlags, Traits};
-use mantissa_commands::{Access, Error, Outcome, Unread, find_keys, key_flags, parse};
+use mantissa_commands::{
+    Access, AccessClock, Error, Outcome, Unread, find_keys, key_flags, parse, restored_clock,
+};
 use mantissa_protocol::Args;
 use mantissa_store::cold::Cold;
 use mantissa_store::{Entry, KeyHash, ShardSet};
+use mantissa_sys::clock::unix_ms;
 
 use super::offload;
 use crate::context::Context;
@@ -356,15 +359,27 @@ pub fn read_all(engine: &Engine) {
 
 /// Reads a value and puts it beside its record, if the key still has that.
 fn bring_copy(engine: &Engine, (database, hash): Key, cold: &Cold) -> Result<(), String> {
-    let value = cold.read()?;
+    // What is left of it is freed with nothing locked.
+    let mut value = Some(cold.read()?);
     let index = engine.keyspace.shard_of(hash);
+    let clock = engine.active_config().settings.access_clock;
     let give_up = || engine.stopping.load(Ordering::Relaxed);
     let set = ShardSet::one(index);
     let locked = engine.keyspace.try_lock(set).ok().or_else(|| engine.keyspace.lock_unless(set, give_up));
     let Some(mut locked) = locked else { return Ok(()) };
     let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(database));
     if let Some(database) = database {
-        database.keep_otherwise(hash, |_| true, |entry| entry.keep_copy(cold, value));
+        database.keep_otherwise(
+            hash,
+            |_| true,
+            |entry| {
+                entry.keep_copy(cold, &mut value);
+                // It is not to leave memory again before the request runs, which touches it too.
+                if value.is_none() && matches!(clock, AccessClock::LeastRecentlyUsed) {
+                    entry.set_clock(restored_clock(clock, Some(0), None, unix_ms()));
+                }
+            },
+        );
     }
     Ok(())
 }

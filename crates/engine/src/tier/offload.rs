@@ -5,21 +5,29 @@
 //! A value that is on disk already is only dropped. At most one shard is locked, and none is waited for.
 //!
 //! Large values are left to a thread of their own ([`move_large_values`]), which makes their records of
-//! images with nothing locked ([`mantissa_store::Move`]); then their shards are tried for a millisecond.
+//! images with nothing locked ([`mantissa_store::Move`]); then it waits for their shards. What it frees of
+//! them, it frees with nothing locked: the image is the last to hold the value. Large copies of values that
+//! are on disk already are freed by the thread that frees what commands have removed.
+//!
+//! A large value that can not be moved says nothing of others. It is left alone for many times as long as it
+//! took to find that out.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mantissa_commands::LazyFree;
 use mantissa_config::Config;
 use mantissa_persist::load::Prepare;
 use mantissa_persist::tier::{RecordEncoder, Refusal};
-use mantissa_store::{Database, Entry, ShardSet};
+use mantissa_store::snapshot::Image;
+use mantissa_store::{Collection, Database, Entry, LockedShards, ShardSet, Value, with_value};
 use mantissa_sys::{clock, simulation};
 
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw};
+use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw, quick_bytes};
+use crate::state::tier::Offered;
 
 /// Candidates that one attempt tries at most.
 const ATTEMPTS_MAX: usize = 32;
@@ -32,6 +40,10 @@ const EXCESS_PART: i64 = 16;
 
 /// Bytes in memory of a value whose record is made quickly in any form.
 const QUICK_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a value that are freed at once.
+const FREED_BYTES_MAX: usize = 1 << 20;
+/// Parts of a collection that are freed at once.
+const FREED_PARTS_MAX: usize = 1 << 12;
 /// How long those who can wait for the disk wait before they try again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(1);
 /// How often the shard of a large value is tried.
@@ -49,6 +61,8 @@ enum Moved {
     Locked,
     /// It is large: another thread is to move it.
     LeftToAnother,
+    /// The same, and that thread has known of it before.
+    Waits,
     Refused(Refusal),
 }
 
@@ -77,19 +91,22 @@ pub fn while_loading(engine: &Engine) -> Option<Box<Prepare<'_>>> {
     let limit = active.config.maxmemory;
     let policy = Policy::to_disk(&active.config);
     let mut encoder = RecordEncoder::default();
+    let is_over = move || engine.stopping.load(Ordering::Relaxed);
     let prepare = move |entry: &mut Entry| {
         if limit == 0 || engine.pressure.excess(limit) <= 0 || policy.rank(entry, 0, 0).is_none() {
             return;
         }
+        let bytes = quick_bytes(entry).unwrap_or_else(|| entry.memory_usage());
+        if !policy.takes(bytes) {
+            return;
+        }
         loop {
-            match file.append(&mut encoder, entry) {
+            match file.append_large(&mut encoder, (entry, bytes), &is_over) {
                 Ok(cold) => {
                     entry.cool(cold);
                     return engine.tier.note_use();
                 }
-                Err(Refusal::Behind) if !engine.stopping.load(Ordering::Relaxed) => {
-                    simulation::sleep(BEHIND_PAUSE)
-                }
+                Err(Refusal::Behind) if !is_over() => simulation::sleep(BEHIND_PAUSE),
                 Err(_) => return,
             }
         }
@@ -117,14 +134,27 @@ pub fn move_all(context: &mut Context) {
 
 /// Whether a record takes long to make, so that nothing is to be locked meanwhile.
 fn is_slow(entry: &Entry) -> bool {
-    entry.is_large() && entry.memory_usage() > QUICK_BYTES_MAX
+    entry.is_large() && quick_bytes(entry).is_none_or(|bytes| bytes > QUICK_BYTES_MAX)
+}
+
+/// Frees a value that is on disk too; a large one in the background. No shard may be locked.
+fn free_copy(engine: &Engine, copy: Value) {
+    let is_large = with_value!(
+        copy.borrow(),
+        text => text.len() > FREED_BYTES_MAX,
+        value => Collection::free_effort(value) > FREED_PARTS_MAX
+            || Collection::memory_usage(value) > FREED_BYTES_MAX,
+    );
+    if is_large {
+        engine.free_values(LazyFree { values: vec![copy], ..LazyFree::default() });
+    }
 }
 
 /// Whether a command that needs memory has to wait for the disk.
 pub fn has_to_wait(engine: &Engine, limit: u64) -> bool {
     limit > 0
         && engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
-        && engine.tier.file().is_some_and(|file| file.is_behind() || engine.tier.large.is_full())
+        && engine.tier.file().is_some_and(|file| file.is_behind() || engine.tier.large.is_behind())
 }
 
 /// Moves large values that others have left to this thread, until the engine ends.
@@ -137,11 +167,17 @@ pub fn move_large_values(engine: &Engine) {
         let (time_limit, now_ms) = (Duration::MAX, clock::unix_ms());
         let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true };
         let moved = room.move_large(Policy::to_disk(config), &mut encoder, &candidate);
-        if moved == Moved::Refused(Refusal::Behind) {
-            simulation::sleep(BEHIND_PAUSE);
-            continue;
-        }
-        if engine.tier.large.end(moved == Moved::Yes) {
+        let has_moved = match moved {
+            Moved::Refused(Refusal::Behind) => {
+                simulation::sleep(BEHIND_PAUSE);
+                continue;
+            }
+            Moved::Yes => Some(true),
+            Moved::Refused(_) => Some(false),
+            // It has been used or changed, or its shard was locked: nothing follows from that.
+            _ => None,
+        };
+        if engine.tier.large.end(has_moved) {
             engine.send_all(|| Message::Resume);
         }
     }
@@ -176,9 +212,14 @@ impl Room<'_> {
             if self.engine.pressure.excess(self.limit) <= 0 {
                 return Some(Verdict::WithinLimit);
             }
+            if self.engine.pressure.is_about_to_fall() {
+                return Some(Verdict::InProgress);
+            }
             match self.attempt(policy, offloader, random_state) {
-                Moved::Yes | Moved::LeftToAnother => fruitless = 0,
-                Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
+                Moved::Yes => fruitless = 0,
+                // Whether it can be moved is not known yet.
+                Moved::LeftToAnother => {}
+                Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
                 Moved::Refused(_) => fruitless = FRUITLESS_MAX,
                 Moved::Locked | Moved::No => fruitless += 1,
             }
@@ -201,22 +242,25 @@ impl Room<'_> {
         policy
     }
 
-    /// Draws some candidates and moves the best.
+    /// Draws some candidates and moves the best. Those that wait for the other thread keep none of the others
+    /// here.
     fn attempt(&self, policy: Policy, offloader: &mut Offloader, random_state: &mut u64) -> Moved {
         let drawer = Drawer { pool: &mut offloader.pool, random_state, now_ms: self.now_ms };
         draw(&self.engine.keyspace, policy, drawer);
+        let mut outcome = Moved::No;
         for _ in 0..ATTEMPTS_MAX {
             let Some(candidate) = offloader.pool.take_best() else { break };
             match self.move_candidate(policy, &mut offloader.encoder, &candidate) {
                 Moved::No | Moved::Refused(Refusal::Unfit) => {}
+                Moved::Waits => outcome = Moved::Waits,
                 Moved::Locked => {
                     offloader.pool.offer(candidate);
                     return Moved::Locked;
                 }
-                outcome => return outcome,
+                other => return other,
             }
         }
-        Moved::No
+        outcome
     }
 
     fn move_candidate(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
@@ -227,9 +271,10 @@ impl Room<'_> {
         let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(candidate.database));
         let Some(database) = database else { return Moved::No };
         let is_wanted = |entry: &Entry| policy.is_unchanged(entry, self.now_ms, candidate.rank);
+        let mut forgotten = None;
         let moved = database.keep_otherwise(hash, is_wanted, |entry| {
-            if entry.forget_copy() {
-                engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
+            forgotten = entry.take_copy();
+            if forgotten.is_some() {
                 return Some(Moved::Yes);
             }
             if is_slow(entry) {
@@ -245,54 +290,102 @@ impl Room<'_> {
             })
         });
         drop(locked);
+        if let Some(copy) = forgotten {
+            engine.tier.forgotten.fetch_add(1, Ordering::Relaxed);
+            free_copy(engine, copy);
+        }
         match moved {
             None => Moved::No,
             Some(Some(moved)) => moved,
+            Some(None) if self.moves_large && engine.tier.large.rests(candidate) => Moved::No,
             Some(None) if self.moves_large => self.move_large(policy, encoder, candidate),
-            Some(None) => match engine.tier.large.offer(*candidate) {
-                Ok(()) => Moved::LeftToAnother,
-                Err(refusal) => Moved::Refused(refusal),
+            Some(None) => match file.refusal() {
+                Some(refusal) => Moved::Refused(refusal),
+                None => self.leave(candidate),
             },
         }
     }
 
-    /// Moves a large value: its shard is locked for its image, and again when its record has been made.
-    fn move_large(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
-        let Some(file) = self.engine.tier.file() else { return Moved::No };
-        let is_wanted =
-            |entry: &Entry| is_slow(entry) && policy.is_unchanged(entry, self.now_ms, candidate.rank);
-        let begun = self.with_database(candidate, |database| database.begin_move(candidate.hash, is_wanted));
-        let mut begun = match begun {
-            Some(Some(begun)) => begun,
-            Some(None) => return Moved::No,
-            None => return Moved::Locked,
-        };
-        let cold = match file.append_image(encoder, &mut begun) {
-            Ok(cold) => cold,
-            Err(refusal) => return Moved::Refused(refusal),
-        };
-        let ended = self.with_database(candidate, |database| database.end_move(&begun, cold, is_wanted));
-        match ended {
-            Some(true) => {
-                self.engine.tier.note_use();
-                Moved::Yes
-            }
-            Some(false) => Moved::No,
-            None => Moved::Locked,
+    /// Leaves a large value to the thread that moves those.
+    fn leave(&self, candidate: &Candidate) -> Moved {
+        match self.engine.tier.large.offer(*candidate) {
+            Offered::Taken => Moved::LeftToAnother,
+            Offered::Waits => Moved::Waits,
+            Offered::TooMany => Moved::Refused(Refusal::Behind),
+            Offered::Rests => Moved::No,
         }
     }
 
-    /// Has `work` see a candidate's database with its shard locked. `None` if the shard does not become free
-    /// for a millisecond: a slow script may have it.
-    fn with_database<R>(&self, candidate: &Candidate, work: impl FnOnce(&mut Database) -> R) -> Option<R> {
-        let index = self.engine.keyspace.shard_of(candidate.hash);
+    /// Moves a large value: its shard is locked for its image, and again when its record has been made. One
+    /// that has only been read meanwhile is on disk and in memory then. One that can not go is left alone for
+    /// a while.
+    fn move_large(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {
+        let engine = self.engine;
+        let Some(file) = engine.tier.file() else { return Moved::No };
+        if let Some(refusal) = file.refusal() {
+            return Moved::Refused(refusal);
+        }
+        let began = clock::now();
+        let is_wanted =
+            |entry: &Entry| is_slow(entry) && policy.is_unchanged(entry, self.now_ms, candidate.rank);
+        // A slow script may have the shard: others may be moved meanwhile.
         let locked = (0..LOCK_ATTEMPTS).find_map(|attempt| {
             if attempt > 0 {
                 simulation::sleep(LOCK_PAUSE);
             }
-            self.engine.keyspace.try_lock(ShardSet::one(index)).ok()
+            engine.keyspace.try_lock(self.shard_of(candidate)).ok()
         });
-        let mut locked = locked?;
+        let Some(locked) = locked else { return Moved::Locked };
+        let begun =
+            self.with_database(locked, candidate, |database| database.begin_move(candidate.hash, is_wanted));
+        let Some(mut begun) = begun.flatten() else { return Moved::No };
+        let bytes = match &begun.image {
+            Image::Entry(entry) => entry.memory_usage(),
+            Image::Text { text, .. } => text.byte_len(),
+        };
+        if !policy.takes(bytes) {
+            engine.tier.large.rest(candidate, clock::since(began));
+            return Moved::Refused(Refusal::Unfit);
+        }
+        engine.tier.large.begin(candidate, bytes);
+        let is_over = || engine.stopping.load(Ordering::Relaxed);
+        let cold = match file.append_image(encoder, (&mut begun, bytes), &is_over) {
+            Ok(cold) => cold,
+            // It is tried again once it is drawn again.
+            Err(_) if begun.token().is_outdated() => return Moved::No,
+            Err(Refusal::Behind) => return Moved::Refused(Refusal::Behind),
+            Err(_) => {
+                engine.tier.large.rest(candidate, clock::since(began));
+                return Moved::Refused(Refusal::Unfit);
+            }
+        };
+        // What has been written is not given up for a lock.
+        let Some(locked) = engine.keyspace.lock_unless(self.shard_of(candidate), is_over) else {
+            return Moved::No;
+        };
+        let has_ended =
+            self.with_database(locked, candidate, |database| database.end_move(&mut begun, cold, is_wanted));
+        match has_ended {
+            Some(true) => {
+                engine.tier.note_use();
+                Moved::Yes
+            }
+            _ => Moved::No,
+        }
+    }
+
+    fn shard_of(&self, candidate: &Candidate) -> ShardSet {
+        ShardSet::one(self.engine.keyspace.shard_of(candidate.hash))
+    }
+
+    /// Has `work` see a candidate's database, and unlocks its shard.
+    fn with_database<R>(
+        &self,
+        mut locked: LockedShards<'_>,
+        candidate: &Candidate,
+        work: impl FnOnce(&mut Database) -> R,
+    ) -> Option<R> {
+        let index = self.engine.keyspace.shard_of(candidate.hash);
         locked.shard_mut(index)?.databases.get_mut(candidate.database).map(work)
     }
 }

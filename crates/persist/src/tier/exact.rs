@@ -26,7 +26,7 @@ use mantissa_store::{Kind, TDigest, TDigestNode, TDigestShape, Value, ValueRef};
 use crate::source::{LoadError, Source};
 use crate::types::module::{put_double, put_unsigned, read_double, read_string, read_unsigned};
 use crate::types::series::{read_labels, read_rule, write_rule};
-use crate::write::Encoder;
+use crate::write::{Encoder, Spill};
 
 /// Elements for which there is room before any was read.
 const BELIEVED: u64 = 1 << 12;
@@ -38,12 +38,12 @@ pub(super) fn is_for(kind: Kind) -> bool {
     matches!(kind, Kind::TDigest | Kind::Series | Kind::VectorSet)
 }
 
-/// Appends a value.
-pub(super) fn put(value: ValueRef<'_>, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+/// Appends a value, and calls `spill` now and then.
+pub(super) fn put(value: ValueRef<'_>, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
     match value {
         ValueRef::TDigest(digest) => put_digest(digest, out),
-        ValueRef::Series(series) => put_series(series, encoder, out),
-        ValueRef::VectorSet(set) => put_vectors(set, encoder, out),
+        ValueRef::Series(series) => put_series(series, encoder, out, spill),
+        ValueRef::VectorSet(set) => put_vectors(set, encoder, out, spill),
         _ => debug_assert!(false, "other values have the form of an RDB file"),
     }
 }
@@ -90,7 +90,7 @@ fn read_digest<R: Read>(source: &mut Source<R>) -> Result<Option<TDigest>, LoadE
     Ok(TDigest::from_state(shape, nodes, merged, unmerged_weight))
 }
 
-fn put_series(series: &Series, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+fn put_series(series: &Series, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
     let options = series.options();
     put_unsigned(options.retention_ms, out);
     put_unsigned(options.chunk_bytes, out);
@@ -126,6 +126,9 @@ fn put_series(series: &Series, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
         let mut data = run.data();
         data.truncate((run.bits.div_ceil(64) * 8) as usize);
         encoder.module_string(&data, out);
+        if !spill(out) {
+            break;
+        }
     }
 }
 
@@ -182,7 +185,7 @@ fn is_after(last: Option<&Sample>, sample: &Sample) -> bool {
 
 const QUANTIZATIONS: [Quantization; 3] = [Quantization::None, Quantization::Q8, Quantization::Binary];
 
-fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
     put_unsigned(u64::from(set.dimension()), out);
     let quantization = QUANTIZATIONS.iter().position(|&one| one == set.quantization());
     put_unsigned(quantization.unwrap_or_default() as u64, out);
@@ -216,6 +219,9 @@ fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
             let links = set.links(element, level);
             put_unsigned(links.len() as u64, out);
             links.iter().for_each(|&link| put_unsigned(u64::from(link), out));
+        }
+        if !spill(out) {
+            break;
         }
     }
 }
@@ -277,7 +283,7 @@ mod tests {
 
     fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        put(value, &mut Encoder::new(WriteOptions::default(), None), &mut out);
+        put(value, &mut Encoder::new(WriteOptions::default(), None), &mut out, &mut |_| true);
         out
     }
 

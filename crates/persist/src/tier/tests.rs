@@ -408,3 +408,257 @@ fn sparse_segments_are_told_once_that_pays() {
         assert!(file.sparse_segments().is_empty());
     });
 }
+
+/// Large values, in slots of their own.
+mod long {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn append_large(file: &TierFile, entry: &Entry) -> Result<Cold, Refusal> {
+        file.append_large(&mut RecordEncoder::default(), (entry, bytes_of(entry)), &|| false)
+    }
+
+    /// What the engine tells of an entry: the bytes of a string, those in memory of a collection.
+    fn bytes_of(entry: &Entry) -> usize {
+        entry.string_len().unwrap_or_else(|| entry.memory_usage())
+    }
+
+    /// Members of which no two are equal.
+    fn member(number: usize) -> Vec<u8> {
+        [format!("{number}:").as_bytes(), &long_text(1_000 + number % 100)].concat()
+    }
+
+    /// Collections whose records are about so many bytes long.
+    fn collections(bytes: usize) -> Vec<Entry> {
+        let limits = EncodingLimits::default();
+        let (mut list, mut set) = (List::default(), Set::new());
+        let (mut scored, mut hash) = (SortedSet::new(), Hash::new());
+        for number in 0..bytes / 1_050 {
+            list.push_back(&member(number), &limits);
+            set.add(&member(number), &limits);
+            scored.insert(&member(number), number as f64 / 3.0, &limits);
+            hash.set(&member(number)[..100], &member(number), &limits);
+        }
+        let values = [Value::List(list), Value::Set(set), Value::SortedSet(scored), Value::Hash(hash)];
+        values.map(|value| Entry::new(b"key", value, None, 0)).into()
+    }
+
+    fn slots_in_use(file: &TierFile) -> usize {
+        let state = file.state();
+        state.used_ever as usize - state.free.len()
+    }
+
+    #[test]
+    fn large_strings_come_back_whole_and_in_parts() {
+        let file = file_in(&MemoryStorage::new(), 16);
+        let whole = 2 * TEXT_BYTES_MAX;
+        // Slots of those that are gone, which nobody gives back yet.
+        let mut waiting = 0;
+        for (len, slots) in [(TEXT_BYTES_MAX + 1, 2), (whole, 2), (whole + 1, 3), (whole + 300_000, 3)] {
+            let entry = text_entry(long_text(len));
+            let cold = append_large(&file, &entry).expect("there is room");
+            assert_eq!((cold.place().len(), cold.place().encoding()), (len, "raw"));
+            assert!(text_of(&cold) == long_text(len));
+            let text = long_text(len);
+            for start in [0, 1, BLOCK_TEXT_BYTES - 1, TEXT_BYTES_MAX - 5, 5_000_000, len - 40] {
+                for bytes in [1, 40, 5_000, 1_000_000] {
+                    let range = start..len.min(start + bytes);
+                    assert!(part_of(&cold, range.clone()) == text[range]);
+                }
+            }
+            let figures = file.figures();
+            assert_eq!((figures.values, figures.value_bytes), (1, cold.place().record_bytes() as u64));
+            assert_eq!(figures.used_bytes, (slots * SEGMENT_BYTES) as u64 + waiting);
+            waiting += (slots * SEGMENT_BYTES) as u64;
+            assert_eq!(file.copy_record(&cold).expect_err("it stays"), Refusal::Unfit);
+            assert!(file.sparse_segments().is_empty());
+        }
+        with_writer(&file, || wait_until(|| slots_in_use(&file) == 0));
+        let figures = file.figures();
+        assert_eq!((figures.values, figures.used_bytes, figures.read_errors), (0, 0, 0));
+    }
+
+    #[test]
+    fn large_collections_come_back_as_they_were() {
+        let file = file_in(&MemoryStorage::new(), 64);
+        with_writer(&file, || {
+            for (bytes, is_alone) in [(6 << 20, false), (9 << 20, true), (40 << 20, true)] {
+                for entry in collections(bytes) {
+                    wait_until(|| !file.is_behind());
+                    let cold = append_large(&file, &entry).expect("there is room");
+                    assert_eq!(!file.state().longs.is_empty(), is_alone);
+                    let back = Entry::new(b"key", cold.read().expect("it is there"), None, 0);
+                    assert_eq!((back.kind(), back.encoding()), (entry.kind(), entry.encoding()));
+                    assert_eq!(digest_value(&back), digest_value(&entry));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn slots_need_not_be_neighbours() {
+        let file = file_in(&MemoryStorage::new(), 7);
+        let small =
+            || append_large(&file, &text_entry(long_text(TEXT_BYTES_MAX + 1))).expect("there is room");
+        let kept = [small(), small(), small()];
+        let [first, second, third] = kept;
+        drop((first, third));
+        with_writer(&file, || wait_until(|| slots_in_use(&file) == 2));
+        let long = text_entry(long_text(3 * TEXT_BYTES_MAX + 5));
+        let cold = append_large(&file, &long).expect("there is room on both sides");
+        assert!(
+            text_of(&cold) == long_text(3 * TEXT_BYTES_MAX + 5) && text_of(&second).len() > TEXT_BYTES_MAX
+        );
+        assert_eq!(slots_in_use(&file), 6);
+    }
+
+    fn text_of_slots(slots: usize) -> Entry {
+        text_entry(long_text(slots * TEXT_BYTES_MAX))
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_begun_and_keeps_nothing_else_from_going() {
+        let file = file_in(&MemoryStorage::new(), 4);
+        with_writer(&file, || {
+            let mut encoder = RecordEncoder::default();
+            for entry in collections(60 << 20).iter().chain([&text_of_slots(4)]) {
+                assert_eq!(append_large(&file, entry).expect_err("one is for others"), Refusal::Unfit);
+                assert_eq!((slots_in_use(&file), encoder.value.len()), (0, 0));
+            }
+            let three = append_large(&file, &text_of_slots(3)).expect("there is room");
+            assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("no room"), Refusal::Unfit);
+            // What is small has the last one.
+            let small = append(&file, &mut encoder, &text_entry(b"small".to_vec()));
+            let list = append_large(&file, &collections(6 << 20)[0]).expect("it has no slots of its own");
+            assert_eq!((text_of(&small), slots_in_use(&file)), (b"small".to_vec(), 4));
+            drop((three, list));
+            wait_until(|| slots_in_use(&file) == 1);
+            file.configure(8 * SEGMENT_BYTES as u64);
+            assert!(append_large(&file, &text_of_slots(4)).is_ok(), "now there are 8");
+        });
+        assert_eq!(file.figures().values, 0);
+    }
+
+    #[test]
+    fn a_full_disk_is_written_to_once() {
+        let storage = MemoryStorage::new();
+        let file = file_in(&storage, 16);
+        let told = AtomicU64::new(0);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let failed = |_: &io::Error| _ = told.fetch_add(1, Ordering::Relaxed);
+                file.write_until(|| is_over.load(Ordering::Relaxed), || (), failed);
+            });
+            let kept = append_large(&file, &text_of_slots(2)).expect("there is room");
+            storage.make_read_only(true);
+            for _ in 0..3 {
+                assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("no disk"), Refusal::Unfit);
+            }
+            assert_eq!(file.figures().write_errors, 1, "it is not written again in vain");
+            wait_until(|| told.load(Ordering::Relaxed) == 1 && slots_in_use(&file) == 2);
+            storage.make_read_only(false);
+            append(&file, &mut RecordEncoder::default(), &text_entry(b"small".to_vec()));
+            wait_until(|| slots_in_use(&file) == 3);
+            assert_eq!(append_large(&file, &text_of_slots(2)).expect_err("as before"), Refusal::Unfit);
+            drop(kept);
+            wait_until(|| slots_in_use(&file) == 1);
+            assert!(append_large(&file, &text_of_slots(2)).is_err(), "one more than there were");
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn what_is_given_up_leaves_no_slots_behind() {
+        let file = file_in(&MemoryStorage::new(), 16);
+        with_writer(&file, || {
+            for entry in collections(40 << 20).iter().chain([&text_of_slots(4)]) {
+                let asked = Cell::new(0);
+                let is_over = || asked.replace(asked.get() + 1) == 1;
+                let mut encoder = RecordEncoder::default();
+                let appended = file.append_large(&mut encoder, (entry, bytes_of(entry)), &is_over);
+                assert_eq!(appended.expect_err("nobody wants it"), Refusal::Unfit);
+                assert_eq!(asked.get(), 2, "once a slot");
+                assert!(encoder.value.capacity() <= 2 * CHUNK_BYTES);
+                wait_until(|| slots_in_use(&file) == 0);
+            }
+        });
+        assert_eq!((file.figures().values, file.figures().written), (0, 0));
+    }
+
+    #[test]
+    fn encoding_ends_once_nobody_wants_the_value() {
+        for entry in collections(40 << 20) {
+            let (mut encoder, mut value, mut bytes) = (RecordEncoder::default(), Vec::new(), 0);
+            put_collection(&entry, &mut encoder.encoder, &mut value, &mut |value| {
+                bytes += std::mem::take(value).len();
+                bytes < 1 << 20
+            });
+            assert!(bytes + value.len() < 2 << 20, "{}", entry.encoding());
+        }
+    }
+
+    #[test]
+    fn damage_is_noticed_where_it_is() {
+        let storage = MemoryStorage::new();
+        let file = file_in(&storage, 16);
+        let text = append_large(&file, &text_entry(long_text(2 * TEXT_BYTES_MAX))).expect("there is room");
+        let list = append_large(&file, &collections(20 << 20)[0]).expect("there is room");
+        for (cold, slot) in [(&text, 1), (&list, 3)] {
+            storage.spoil(Some(position(slot, 5 * BLOCK_BYTES + 99)));
+            assert!(cold.read().expect_err("it is damaged").contains("its checksum is wrong"));
+            storage.spoil(None);
+            assert!(cold.read().is_ok());
+        }
+        storage.spoil(Some(position(1, 5 * BLOCK_BYTES + 99)));
+        let damaged = TEXT_BYTES_MAX + 5 * BLOCK_TEXT_BYTES;
+        assert!(text.read_part(damaged..damaged + BLOCK_TEXT_BYTES).is_err());
+        assert!(text.read_part(damaged - BLOCK_TEXT_BYTES..damaged).is_ok());
+        assert_eq!(file.figures().read_errors, 3);
+    }
+
+    #[test]
+    fn a_dump_reads_a_string_in_chunks_and_tells_of_damage() {
+        let storage = MemoryStorage::new();
+        let file = file_in(&storage, 16);
+        let text = long_text(TEXT_BYTES_MAX + 1_000_000);
+        let mut entry = text_entry(text.clone());
+        let cold = append_large(&file, &entry).expect("there is room");
+        let options = WriteOptions { compress: false, ..WriteOptions::default() };
+        let dump = |entry: &Entry| {
+            let mut encoder = Encoder::new(options.clone(), None);
+            let (mut out, mut all, mut longest) = (Vec::new(), Vec::new(), 0);
+            encoder.image(Image::Entry(entry.image()), &mut out, &mut |bytes| {
+                longest = longest.max(bytes.len());
+                all.append(bytes);
+                true
+            });
+            all.append(&mut out);
+            (encoder.refusal().map(str::to_owned), all, longest)
+        };
+        let (refusal, in_memory, _) = dump(&entry);
+        assert!(refusal.is_none() && in_memory.ends_with(&text));
+        entry.cool(cold);
+        let (refusal, on_disk, longest) = dump(&entry);
+        assert!(refusal.is_none() && on_disk == in_memory && longest < 300_000);
+        assert!(!entry.is_in_memory());
+        storage.spoil(Some(position(1, 99)));
+        assert!(dump(&entry).0.expect("it is damaged").contains("its checksum is wrong"));
+    }
+
+    #[test]
+    fn a_disk_that_brings_other_blocks_is_noticed() {
+        let lies = Arc::<AtomicU64>::default();
+        let inner = MemoryStorage::new().create_scratch(Path::new("/")).expect("a file");
+        let liar = Box::new(Liar { file: inner, lies: Arc::clone(&lies) });
+        let file = TierFile::new(liar, 8 * SEGMENT_BYTES as u64);
+        // All blocks are the same but for their place.
+        let entry = text_entry(vec![b'x'; 2 * TEXT_BYTES_MAX]);
+        let colds = [(); 2].map(|()| append_large(&file, &entry).expect("there is room"));
+        for lie in [1, 2] {
+            lies.store(lie, Ordering::Relaxed);
+            assert!(colds[0].read().expect_err("a lie").contains("checksum"));
+        }
+    }
+}

@@ -68,7 +68,9 @@ impl Codec for Hash {
                 let expiries = begin_counted(self, form, out);
                 for (index, field) in self.iter().enumerate() {
                     write_field(field, expiries, encoder, out);
-                    offer(index, out, spill);
+                    if !offer(index, out, spill) {
+                        break;
+                    }
                 }
             }
         }

@@ -27,8 +27,7 @@ impl Codec for Json {
     }
 
     fn write(&self, _form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        encoder.module_string(&text(self), out);
-        spill(out);
+        encoder.module_text(&text(self), out, spill);
     }
 
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {

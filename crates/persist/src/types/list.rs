@@ -33,7 +33,9 @@ impl Codec for List {
         let mut listpack = Listpack::new();
         for node in self.nodes() {
             write_node(node, &mut listpack, encoder, out);
-            spill(out);
+            if !spill(out) {
+                break;
+            }
         }
     }
 

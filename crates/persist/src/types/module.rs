@@ -121,6 +121,14 @@ impl Encoder<'_> {
         }
     }
 
+    /// Appends a string. Of a long one a piece is in `out` at a time.
+    pub(super) fn module_text(&mut self, text: &[u8], out: &mut Vec<u8>, spill: Spill<'_>) {
+        if text.len() <= COMPRESSED_BYTES_MAX {
+            return self.module_string(text, out);
+        }
+        self.module_pages(text.len(), |from, to, out| out.extend_from_slice(&text[from..to]), out, spill);
+    }
+
     /// Appends a string of a module's value.
     pub(crate) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
         put_length(module_opcode::STRING, out);

@@ -44,7 +44,9 @@ impl Codec for Set {
                 put_length(self.len() as u64, out);
                 for (index, member) in self.iter().enumerate() {
                     encoder.element(member, out);
-                    offer(index, out, spill);
+                    if !offer(index, out, spill) {
+                        break;
+                    }
                 }
             }
         }

@@ -42,7 +42,9 @@ impl Codec for SortedSet {
         put_length(self.len() as u64, out);
         for (index, (member, score)) in self.iter().rev().enumerate() {
             write_scored(member, score, encoder, out);
-            offer(index, out, spill);
+            if !offer(index, out, spill) {
+                break;
+            }
         }
     }
 

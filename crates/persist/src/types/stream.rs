@@ -59,7 +59,9 @@ impl Codec for Stream {
         put_length(self.nodes().len() as u64, out);
         for node in self.nodes() {
             write_node(node, encoder, out);
-            spill(out);
+            if !spill(out) {
+                return;
+            }
         }
         write_after_nodes(self, form, self.first_id(), encoder, out, spill);
     }

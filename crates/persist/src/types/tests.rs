@@ -5,10 +5,13 @@ use crate::digest::digest_value;
 use crate::format::{Dialect, value_type};
 use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
 use crate::source::Source;
+use crate::storage::{MemoryStorage, Storage};
+use crate::tier::{RecordEncoder, TierFile};
 use crate::write::{Encoder, Target, WriteOptions, Writer};
 use mantissa_store::snapshot::Image;
 use mantissa_store::stream::{Group, Stream, StreamId};
 use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Text, Value, ValueType, with_kind, with_value_mut};
+use std::path::Path;
 
 /// Values for tests that run over all types.
 pub trait Sample: Codec {
@@ -56,23 +59,35 @@ fn a_long_string_is_encoded_in_pieces() {
         for (number, bytes) in texts.iter().enumerate() {
             let text = Text::from(bytes.clone()).share();
             let (key, expiry) = (Box::from(*b"key"), Some(1 << 50));
-            let (mut file, mut out, mut longest) = (b"REDIS0012".to_vec(), Vec::new(), 0);
-            encoder.image(Image::Text { key, expiry, clock: 0, text }, &mut out, &mut |bytes| {
-                longest = longest.max(bytes.len());
-                file.append(bytes);
-            });
-            file.append(&mut out);
-            file.extend_from_slice(&[0xff; 1]);
-            file.extend_from_slice(&[0; 8]);
-            let is_shorter = file.len() < bytes.len() / 2;
-            assert_eq!(is_shorter, compress && number != 1, "text {number} takes {}", file.len());
-            assert!(longest < 600_000, "{longest} bytes at a time");
-            let mut found = Found::default();
-            let loaded = Loader::new(&file[..], None, LoadOptions::default()).load(&mut found);
-            assert!(loaded.is_ok_and(|summary| summary.keys_loaded == 1));
-            assert!(found.0 == *bytes, "text {number}, compressed: {compress}");
+            for image in [Image::Text { key, expiry, clock: 0, text }, image_on_disk(bytes, expiry)] {
+                let (mut file, mut out, mut longest) = (b"REDIS0012".to_vec(), Vec::new(), 0);
+                encoder.image(image, &mut out, &mut |bytes| {
+                    longest = longest.max(bytes.len());
+                    file.append(bytes);
+                    true
+                });
+                file.append(&mut out);
+                file.extend_from_slice(&[0xff; 1]);
+                file.extend_from_slice(&[0; 8]);
+                let is_shorter = file.len() < bytes.len() / 2;
+                assert_eq!(is_shorter, compress && number != 1, "text {number} takes {}", file.len());
+                assert!(longest < 600_000, "{longest} bytes at a time");
+                let mut found = Found::default();
+                let loaded = Loader::new(&file[..], None, LoadOptions::default()).load(&mut found);
+                assert!(loaded.is_ok_and(|summary| summary.keys_loaded == 1));
+                assert!(found.0 == *bytes, "text {number}, compressed: {compress}");
+            }
         }
     }
+}
+
+/// An image of a string that is on disk.
+fn image_on_disk(text: &[u8], expiry: Option<i64>) -> Image {
+    let scratch = MemoryStorage::new().create_scratch(Path::new("/")).expect("a file");
+    let mut entry = Entry::new(b"key", Value::String(text.to_vec()), expiry, 0);
+    let appended = TierFile::new(scratch, 1 << 30).append(&mut RecordEncoder::default(), &entry);
+    entry.cool(appended.expect("there is room"));
+    Image::Entry(entry.image())
 }
 
 /// Keeps the string that is loaded.
@@ -112,7 +127,10 @@ fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
             let mut changed = Vec::new();
             encoder.entry(&entry, &mut changed);
             let (mut chunks, mut out) = (Vec::new(), Vec::new());
-            encoder.image(Image::Entry(image), &mut out, &mut |bytes| chunks.append(bytes));
+            encoder.image(Image::Entry(image), &mut out, &mut |bytes| {
+                chunks.append(bytes);
+                true
+            });
             chunks.append(&mut out);
             assert!(chunks == expected, "{kind:?} of {count}");
             let mut again = Vec::new();
@@ -135,7 +153,7 @@ fn what_is_written_is_skipped_whole_and_reads_back() {
                 number,
                 entry.value(),
                 &mut written,
-                &mut |_| {},
+                &mut |_| true,
             );
             let length = written.len() as u64;
             let mut source = Source::from_bytes([&written[..], b"more"].concat());
@@ -161,7 +179,7 @@ fn what_is_written_for_valkey_reads_back() {
         let number = form_of(entry.value(), Target::Valkey).expect("it has a form");
         assert_eq!(number, value_type::VALKEY_HASH_2);
         let mut written = Vec::new();
-        Encoder::new(WriteOptions::default(), None).value(number, entry.value(), &mut written, &mut |_| {});
+        Encoder::new(WriteOptions::default(), None).value(number, entry.value(), &mut written, &mut |_| true);
         let (length, form) = (written.len() as u64, Dialect::Valkey.form(number));
         let mut source = Source::from_bytes(written.clone());
         assert!(skip_value(&mut source, form).is_ok() && source.offset() == length, "{count}");

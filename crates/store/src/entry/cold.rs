@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
 use crate::cold::{Cold, ColdSlot, FieldTimes, Kept, Part, Place, SeriesFacts, ValueFacts};
-use crate::text::Text;
+use crate::text::{CHUNK_BYTES, Text};
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
 impl Entry {
@@ -142,6 +142,19 @@ impl Entry {
         self.rebuild(self.expiry(), Payload::Cold(ColdSlot::new(cold, kept)));
     }
 
+    /// The same; the value stays in memory too.
+    pub fn cool_beside(&mut self, cold: Cold) {
+        debug_assert!(!self.is_cold() && cold.place().kind() == self.kind());
+        let kept = Kept::of(self.value());
+        let payload = Payload::Cold(ColdSlot::new(cold, kept));
+        let mut cooled = Self::build(self.key(), payload, self.expiry(), self.clock());
+        cooled.set_mark(self.mark());
+        let value = std::mem::replace(self, cooled).into_value();
+        if let Some(slot) = self.cold_slot() {
+            slot.keep(value);
+        }
+    }
+
     /// Whether the value is in this record.
     pub fn is_in_record(&self, cold: &Cold) -> bool {
         self.cold_slot().is_some_and(|slot| slot.cold().is_same(cold))
@@ -152,11 +165,13 @@ impl Entry {
         part.bytes(range).filter(|_| self.is_in_record(part.cold()))
     }
 
-    /// Keeps the value of a record, which another thread has read, in memory too. False if the value is not
-    /// in that record any more.
-    pub fn keep_copy(&mut self, cold: &Cold, value: Value) -> bool {
-        let slot = self.cold_slot().filter(|slot| slot.cold().is_same(cold));
-        slot.map(|slot| slot.keep(value)).is_some()
+    /// Takes the value of a record, which another thread has read, to keep it in memory too. It is left where
+    /// it is if the value is not in that record any more, or in memory already: freeing it may take long.
+    pub fn keep_copy(&mut self, cold: &Cold, value: &mut Option<Value>) {
+        let slot = self.cold_slot().filter(|slot| !slot.is_in_memory() && slot.cold().is_same(cold));
+        if let (Some(slot), Some(value)) = (slot, slot.and_then(|_| value.take())) {
+            slot.keep(value);
+        }
     }
 
     /// Names another record of the same value. False if it is not in the record `from` any more.
@@ -188,13 +203,8 @@ impl Entry {
         }
     }
 
-    /// Takes a value that is on disk out of memory. False if it was not in both.
-    pub fn forget_copy(&mut self) -> bool {
-        self.take_copy().is_some()
-    }
-
-    /// Takes a value that is on disk out of memory. `None` if it was not in both.
-    fn take_copy(&mut self) -> Option<Value> {
+    /// Takes a value that is on disk out of memory. `None` if it was not in both. Freeing it may take long.
+    pub fn take_copy(&mut self) -> Option<Value> {
         self.cold_slot_mut()?.forget()
     }
 
@@ -268,9 +278,15 @@ impl Entry {
         }
     }
 
-    /// A copy for a snapshot: of a value on disk another name of its record.
+    /// Whether an image of the value is another name of its record: if it is on disk only, or a string that
+    /// would take long to copy.
+    pub fn has_image_on_disk(&self) -> bool {
+        self.is_cold() && (!self.is_in_memory() || self.string_len().is_some_and(|len| len > CHUNK_BYTES))
+    }
+
+    /// A copy for a snapshot.
     pub fn image(&self) -> Entry {
-        match self.cold_only() {
+        match self.cold().filter(|_| self.has_image_on_disk()) {
             Some(cold) => {
                 let payload = Payload::Cold(ColdSlot::new(cold, self.kept().cloned()));
                 Self::build(self.key(), payload, self.expiry(), self.clock())

@@ -18,13 +18,31 @@ use crate::shard::Database;
 /// A value whose record is being made.
 pub struct Move {
     /// Names it on the list.
-    token: Arc<()>,
+    token: Token,
     hash: KeyHash,
     key: Box<[u8]>,
     /// What the entry keeps in memory of it.
     pub facts: ValueFacts,
     /// The value.
     pub image: Image,
+}
+
+/// Names a value on a database's list.
+#[derive(Clone)]
+pub struct Token(Arc<()>);
+
+impl Token {
+    /// Whether the entry has been changed, replaced or removed since, so that a record would be of no use.
+    pub fn is_outdated(&self) -> bool {
+        Arc::weak_count(&self.0) == 0
+    }
+}
+
+impl Move {
+    /// What tells whether the record is still of use.
+    pub fn token(&self) -> Token {
+        self.token.clone()
+    }
 }
 
 /// The keys of a database whose records are being made.
@@ -44,7 +62,8 @@ impl Moving {
 
     /// Takes a key off the list. Whether it was there.
     fn end(&mut self, of: &Move) -> bool {
-        let place = self.0.iter().position(|(token, _)| std::ptr::eq(token.as_ptr(), Arc::as_ptr(&of.token)));
+        let place =
+            self.0.iter().position(|(token, _)| std::ptr::eq(token.as_ptr(), Arc::as_ptr(&of.token.0)));
         place.map(|place| self.0.swap_remove(place)).is_some()
     }
 }
@@ -61,19 +80,30 @@ impl Database {
         if self.observers.moving.0.iter().any(|(token, other)| token.strong_count() > 0 && *other == key) {
             return None;
         }
-        let token = Arc::new(());
-        self.observers.moving.0.push((Arc::downgrade(&token), Box::clone(&key)));
+        let token = Token(Arc::new(()));
+        self.observers.moving.0.push((Arc::downgrade(&token.0), Box::clone(&key)));
         Some(Move { token, hash, key, facts, image })
     }
 
-    /// Has the entry name the record, unless it has been changed since the image was taken, or `is_wanted`
-    /// says no. Whether it does.
-    pub fn end_move(&mut self, of: &Move, cold: Cold, is_wanted: impl Fn(&Entry) -> bool) -> bool {
+    /// Has the entry name the record, unless it has been changed since the image was taken. Whether it does.
+    /// If `is_unused` says no, the value stays in memory too.
+    pub fn end_move(&mut self, of: &mut Move, cold: Cold, is_unused: impl Fn(&Entry) -> bool) -> bool {
         if !self.observers.moving.end(of) {
             return false;
         }
-        let is_key = |entry: &Entry| entry.key() == &*of.key && !entry.is_cold() && is_wanted(entry);
-        self.keep_otherwise(of.hash, is_key, |entry| entry.cool(cold)).is_some()
+        let Move { key, hash, image, .. } = of;
+        let is_key = |entry: &Entry| entry.key() == &**key && !entry.is_cold();
+        let end = |entry: &mut Entry| {
+            if is_unused(entry) {
+                return entry.cool(cold);
+            }
+            if let Image::Text { .. } = image {
+                // A text that is shared no more is moved and not copied.
+                *image = Image::Entry(Entry::string(b"", b"", None, 0));
+            }
+            entry.cool_beside(cold);
+        };
+        self.keep_otherwise(*hash, is_key, end).is_some()
     }
 }
 
@@ -84,7 +114,7 @@ mod tests {
     use crate::cold::{Place, Segment};
     use crate::key_hash::KeyHasher;
     use crate::shard::Lookup;
-    use crate::{EncodingLimits, Set, Value};
+    use crate::{EncodingLimits, Set, StringRef, Value};
 
     const NOW_MS: i64 = 1_000;
     const KEYS: [&[u8]; 2] = [b"set", b"text"];
@@ -115,7 +145,7 @@ mod tests {
             self.database.begin_move(self.hasher.hash(key), |_| true)
         }
 
-        fn end(&mut self, of: &Move) -> bool {
+        fn end(&mut self, of: &mut Move) -> bool {
             let place = Place::new(0, 1 << 20, of.facts).expect("it fits");
             self.database.end_move(of, Cold::new(Arc::clone(&self.segment), place), |_| true)
         }
@@ -150,11 +180,12 @@ mod tests {
             for key in KEYS {
                 let mut bench = Bench::new();
                 let hash = bench.hasher.hash(key);
-                let begun = bench.begin(key).expect("it may go");
+                let mut begun = bench.begin(key).expect("it may go");
                 assert!(bench.begin(key).is_none(), "one record of it at a time");
                 change(&mut bench.database, hash, key);
-                assert_eq!(bench.end(&begun), goes, "change {number}");
-                assert!(!bench.end(&begun), "it has ended");
+                assert_eq!(begun.token().is_outdated(), !goes, "change {number}");
+                assert_eq!(bench.end(&mut begun), goes, "change {number}");
+                assert!(!bench.end(&mut begun), "it has ended");
                 let is_cold = bench.database.get(hash, key).is_some_and(Entry::is_cold);
                 assert_eq!(is_cold, goes, "change {number}");
                 assert!(bench.database.observers.moving.is_empty(), "change {number}");
@@ -163,20 +194,44 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_read_meanwhile_stays_in_memory_too() {
+        let address = |entry: &Entry| match entry.as_string() {
+            Some(StringRef::Bytes(text)) => Some(text.as_ptr()),
+            _ => None,
+        };
+        let mut bench = Bench::new();
+        for key in KEYS {
+            let hash = bench.hasher.hash(key);
+            let mut begun = bench.begin(key).expect("it may go");
+            let entry = bench.database.get(hash, key).expect("it is there");
+            let bytes = address(entry);
+            let place = Place::new(0, 1 << 20, begun.facts).expect("it fits");
+            let cold = Cold::new(Arc::clone(&bench.segment), place);
+            assert!(bench.database.end_move(&mut begun, cold, |_| false));
+            let entry = bench.database.get(hash, key).expect("it is there");
+            assert!(entry.is_cold() && entry.is_in_memory());
+            assert_eq!(entry.expiry(), Some(NOW_MS + 1));
+            assert_eq!(bytes, address(entry), "a long text is not copied");
+            let value = entry.value();
+            assert!(value.element_count() == if key == KEYS[0] { 2_000 } else { 1 << 20 });
+        }
+    }
+
+    #[test]
     fn what_happens_to_another_key_does_not_matter() {
         let mut bench = Bench::new();
-        let begun = KEYS.map(|key| bench.begin(key).expect("it may go"));
+        let mut begun = KEYS.map(|key| bench.begin(key).expect("it may go"));
         bench.database.remove(bench.hasher.hash(KEYS[1]), KEYS[1]);
-        assert!(bench.end(&begun[0]) && !bench.end(&begun[1]));
+        assert!(bench.end(&mut begun[0]) && !bench.end(&mut begun[1]));
     }
 
     #[test]
     fn a_move_that_is_given_up_leaves_nothing() {
         let mut bench = Bench::new();
         drop(bench.begin(KEYS[0]));
-        let begun = bench.begin(KEYS[0]).expect("it may go again");
+        let mut begun = bench.begin(KEYS[0]).expect("it may go again");
         bench.database.get_mut(bench.hasher.hash(KEYS[1]), KEYS[1]);
-        assert!(bench.end(&begun));
+        assert!(bench.end(&mut begun));
         drop(bench.begin(KEYS[1]));
         bench.database.get_mut(bench.hasher.hash(KEYS[0]), KEYS[0]);
         assert!(bench.database.observers.moving.is_empty());
@@ -185,8 +240,8 @@ mod tests {
     #[test]
     fn another_database_has_nothing_to_do_with_it() {
         let (mut bench, mut other) = (Bench::new(), Bench::new());
-        let begun = bench.begin(KEYS[0]).expect("it may go");
+        let mut begun = bench.begin(KEYS[0]).expect("it may go");
         std::mem::swap(&mut bench.database, &mut other.database);
-        assert!(!bench.end(&begun));
+        assert!(!bench.end(&mut begun));
     }
 }
