@@ -66,9 +66,10 @@ def test_huge_values_go_and_come_back_as_they_were(tiered):
 
 
 def test_what_needs_no_value_reads_none(tiered):
-    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "yes"})
+    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
     with server.connect() as connection:
         fill_huge(connection)
+        connection.call("CONFIG", "SET", "tier-pressure", "yes")
         wait_for_disk(connection, KEYS)
         before = int(figure(connection, "tier_reads"))
         assert connection.call("STRLEN", "huge:text") == len(TEXT)
