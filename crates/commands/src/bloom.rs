@@ -30,7 +30,8 @@ fn made(making: BloomMaking) -> Option<BloomFilter> {
     BloomFilter::new(capacity, making.error, making.expansion as u32, making.is_fixed)
 }
 
-/// Logs a command that has made a filter, in words that say how: whoever reads the log may have other settings.
+/// Logs a command that has made a filter, in words that say how: whoever reads the log may have other
+/// settings.
 fn log_making(access: &mut Access<'_>, making: BloomMaking, key: &[u8], items: Args<'_>) {
     let mut error = FloatText::new();
     let error = format_f64(&mut error, making.error).as_bytes();

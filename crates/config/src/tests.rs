@@ -542,7 +542,8 @@ fn directives_of_valkey_and_of_later_versions_are_accepted() {
 
 #[test]
 fn arguments_of_modules_are_rewritten_as_settings() {
-    let text = "bf-error-rate 0.3\nloadmodule /a/redisbloom.so ERROR_RATE 0.5 INITIAL_SIZE 7\nloadmodule \"rejson.so\"\n";
+    let text = "bf-error-rate 0.3\nloadmodule /a/redisbloom.so ERROR_RATE 0.5 INITIAL_SIZE 7\n\
+                loadmodule \"rejson.so\"\n";
     let (config, _) = Config::from_text("x", text.as_bytes()).expect("they are built in");
     let config =
         set(&config, &[("bf-error-rate", "0.1"), ("bf-initial-size", "100")]).expect("they are settings");

@@ -37,8 +37,8 @@ pub struct ForRequest {
 /// What was taken of records for one request.
 #[derive(Default)]
 pub struct Lent {
-    /// By record, type and the place of the command that asked for it. Each names its record, so that no other
-    /// value gets its place meanwhile.
+    /// By record, type and the place of the command that asked for it. Each names its record, so that no
+    /// other value gets its place meanwhile.
     parts: HashMap<(RecordId, TypeId, usize), (Cold, TakenPart)>,
     /// The places of commands that do not get what they asked for, and why.
     refused: Vec<(usize, Error)>,

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Forms 4 and 5 are those of Redis 8.6 and 8.8. What producers sent once only is not kept; the entries that
-//! consumers gave back belong to a consumer of their own, [`GIVEN_BACK`], from which any other can claim them.
+//! consumers gave back belong to a consumer of their own, [`GIVEN_BACK`], from which any other can claim
+//! them.
 
 use super::Codec;
 use crate::aof::Rebuilder;
