@@ -40,6 +40,36 @@ public final class StringCommands {
     }
 
     /**
+     * Removes a key if its string, or the digest of that, is or is not a given one.
+     *
+     * <p>{@code DELEX key [IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|IFDNE ifdne-digest]}.
+     * Complexity: O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE with N bytes.
+     */
+    public static Command<Boolean> delex(String key, Object... options) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"DELEX", key}, options);
+    }
+
+    /**
+     * Removes a key if its string is a given one.
+     *
+     * <p>{@code DELIFEQ key value}.
+     * Complexity: O(1).
+     */
+    public static Command<Boolean> delifeq(String key, Object value) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"DELIFEQ", key, value});
+    }
+
+    /**
+     * Returns the XXH3 digest of a string.
+     *
+     * <p>{@code DIGEST key}.
+     * Complexity: O(N) for N bytes.
+     */
+    public static Command<String> digest(String key) {
+        return Words.of(ReplyTypes.STRING, new Object[] {"DIGEST", key});
+    }
+
+    /**
      * Reads the string at a key.
      *
      * <p>{@code GET key}.
@@ -147,6 +177,17 @@ public final class StringCommands {
      */
     public static Command<Boolean> mset(Object... words) {
         return Words.of(ReplyTypes.BOOLEAN, new Object[] {"MSET"}, words);
+    }
+
+    /**
+     * Stores several strings with one expiry, if all or none of the keys are there.
+     *
+     * <p>{@code MSETEX numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-
+     * seconds|PXAT unix-time-milliseconds|KEEPTTL]}.
+     * Complexity: O(N) for N keys.
+     */
+    public static Command<Boolean> msetex(long numkeys, Object... words) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"MSETEX", numkeys}, words);
     }
 
     /**
