@@ -491,6 +491,28 @@ fn streams_of_later_versions() {
 }
 
 #[test]
+fn entries_that_were_given_back_are_pending() {
+    let id = [[0, 0, 0, 0, 0, 0, 0, 3], [0; 8]].concat();
+    let stream = |pending: u64, consumers: &[&str], given_back: u64| {
+        let numbers = [0, 0, 7, 0, 0, 0, 7, 0, 2, 1].into_iter().fold(bytes(), Bytes::length);
+        let group = numbers.string("group").length(7).length(0).length(2).length(pending);
+        let pending = |bytes: Bytes, _| bytes.raw(&id).raw(&[0; 8]).length(1);
+        let group = (0..u64::from(group.0[group.0.len() - 1])).fold(group, pending);
+        let consumer = |bytes: Bytes, name: &&str| bytes.string(name).raw(&[0; 16]).length(0);
+        let group = consumers.iter().fold(group.length(consumers.len() as u64), consumer);
+        let group = (0..given_back).fold(group.length(given_back), |bytes, _| bytes.raw(&id));
+        let producers = [1, 1, 0, 0, 0].into_iter().fold(group, Bytes::length);
+        bytes().key(value_type::STREAM_LISTPACKS_5, "s").raw(&producers.0).file(14)
+    };
+    assert_eq!(lines(&stream(1, &["a", "given-back"], 1)), ["0/s 0 entries"]);
+    let other = "stream group has entries without a consumer that are not pending";
+    assert_eq!(reason(&stream(0, &[], 1)), other);
+    assert_eq!(reason(&stream(1, &["a"], 0)), "stream group has a pending entry without a consumer");
+    let twice = "stream consumer has an entry that is not pending, or not its own";
+    assert_eq!(reason(&stream(1, &[], 2)), twice);
+}
+
+#[test]
 fn hashes_whose_fields_are_apart() {
     let template = bytes().raw(&[opcode::HASH_TEMPLATE]).length(7).length(2).strings(&["a", "name"]);
     let other = bytes().raw(&[opcode::HASH_TEMPLATE]).length(0).length(1).strings(&["x"]);

@@ -302,16 +302,15 @@ fn read_given_back<R: Read>(
     group: &mut Group,
     unclaimed: &mut Unclaimed,
 ) -> Result<(), LoadError> {
-    if unclaimed.is_empty() {
-        // There are none.
-        source.length()?;
-        return Ok(());
-    }
     let offset = source.offset();
-    let Some(consumer) = group.add_consumer(GIVEN_BACK, 0, 0) else {
-        return source.error(offset, "stream group has a consumer of the name that entries without one get");
-    };
-    read_held(source, consumer, group, unclaimed)
+    if unclaimed.is_empty() {
+        return match source.length()? {
+            0 => Ok(()),
+            _ => source.error(offset, "stream group has entries without a consumer that are not pending"),
+        };
+    }
+    let consumer = group.find_consumer(GIVEN_BACK).or_else(|| group.add_consumer(GIVEN_BACK, 0, 0));
+    consumer.map_or(Ok(()), |consumer| read_held(source, consumer, group, unclaimed))
 }
 
 /// Reads the entries that a consumer holds.
