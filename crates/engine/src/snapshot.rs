@@ -119,7 +119,11 @@ struct Job<'a> {
 impl Job<'_> {
     /// Whether nothing need be encoded any more.
     fn has_ended(&self) -> bool {
-        self.failed.load(Ordering::Relaxed) || (self.is_void)()
+        // What has been left out once is missing for good.
+        if (self.is_void)() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Ends the snapshot for a value that the file's reader could not read.

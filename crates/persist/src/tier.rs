@@ -28,7 +28,7 @@ mod long;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -613,18 +613,55 @@ impl TierFile {
                             if !was_failing {
                                 failed(&error);
                             }
-                            std::thread::sleep(RETRY_AFTER);
+                            // A full disk gets room of it.
+                            if self.discard_waiting() {
+                                drained();
+                            } else {
+                                std::thread::sleep(RETRY_AFTER);
+                            }
                         }
                     }
                 }
                 Work::Discard(number) => {
                     drop(state);
-                    // Where the space can not be given back it is only used again.
-                    let _ = self.file.discard(position(number, 0), SEGMENT_BYTES as u64);
-                    self.state().free.push(number);
+                    self.discard(number);
                 }
             }
         }
+    }
+
+    /// Gives back the disk space of a slot, which is free from then on.
+    fn discard(&self, number: u32) {
+        // Where the space can not be given back it is only used again.
+        let _ = self.file.discard(position(number, 0), SEGMENT_BYTES as u64);
+        self.state().free.push(number);
+    }
+
+    /// Frees the slots that wait for it, ahead of what is to be written. What is to be written to them is
+    /// named by nobody any more, and is not written: it all waits ahead of what frees them. True if nothing
+    /// is left to be written: then nothing is known of the disk any more.
+    fn discard_waiting(&self) -> bool {
+        let mut state = self.state();
+        let discarded = |work: &Work| match work {
+            Work::Discard(number) => Some(*number),
+            Work::Write(_) => None,
+        };
+        let numbers: HashSet<u32> = state.work.iter().filter_map(discarded).collect();
+        let mut dropped_bytes = 0;
+        state.work.retain(|work| match work {
+            Work::Discard(_) => false,
+            Work::Write(chunk) => {
+                let is_dropped = numbers.contains(&chunk.segment);
+                dropped_bytes += if is_dropped { chunk.bytes.len() } else { 0 };
+                !is_dropped
+            }
+        });
+        state.waiting_bytes -= dropped_bytes;
+        let is_done = state.work.is_empty();
+        state.is_failing &= !is_done;
+        drop(state);
+        numbers.into_iter().for_each(|number| self.discard(number));
+        is_done
     }
 
     /// Bytes of a value that begin and end where blocks do, checked.

@@ -228,6 +228,32 @@ fn a_full_file_refuses_and_a_failing_disk_loses_nothing() {
 }
 
 #[test]
+fn a_disk_that_is_full_gets_back_what_is_free() {
+    let storage = MemoryStorage::new();
+    let file = file_in(&storage, 3);
+    let mut encoder = RecordEncoder::default();
+    let entry = text_entry(vec![b'x'; 100_000]);
+    with_writer(&file, || {
+        let mut colds = Vec::new();
+        while file.figures().used_bytes <= SEGMENT_BYTES as u64 {
+            colds.push(append(&file, &mut encoder, &entry));
+        }
+        storage.make_read_only(true);
+        while file.figures().write_errors == 0 {
+            colds.extend(file.append(&mut encoder, &entry));
+        }
+        let kept = colds.pop();
+        drop(colds);
+        // What fails to be written is ahead of what gives the first segment back.
+        wait_until(|| file.figures().used_bytes <= SEGMENT_BYTES as u64);
+        assert!(kept.as_ref().is_none_or(|cold| text_of(cold).len() == 100_000));
+        storage.make_read_only(false);
+        wait_until(|| file.append(&mut RecordEncoder::default(), &entry).is_ok());
+        assert!(kept.is_none_or(|cold| text_of(&cold).len() == 100_000));
+    });
+}
+
+#[test]
 fn nobody_is_to_wait_for_a_disk_that_fails() {
     let storage = MemoryStorage::new();
     let file = file_in(&storage, 2);
