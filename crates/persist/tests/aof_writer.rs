@@ -24,7 +24,7 @@ fn path_of(file: usize) -> PathBuf {
 
 fn switch_to(control: &Arc<WriterControl>, storage: &MemoryStorage, file: usize) {
     let storage = storage.clone();
-    control.switch(Box::new(move || storage.append(&path_of(file)).map(Some)));
+    control.switch(Box::new(move |_| storage.append(&path_of(file)).map(Some)));
 }
 
 fn append(log: &Log, words: &[&[u8]], now_s: i64) -> Lsn {

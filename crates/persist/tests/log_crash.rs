@@ -65,7 +65,7 @@ impl Server {
         let (storage, now) = (storage.clone(), Instant::now());
         let histories = vec![("a".repeat(40), 7)];
         let server = Server { storage, log, control, writer, manifest, units: Vec::new(), histories, now };
-        server.control.switch_at(Box::new(move || Ok(Some(file))), &server.facts());
+        server.control.switch_at(Box::new(move |_| Ok(Some(file))), &server.facts());
         Ok(server)
     }
 
@@ -113,7 +113,7 @@ impl Server {
         let switched = Arc::new(Mutex::new(false));
         let (is_switched, units) = (Arc::clone(&switched), self.units.clone());
         let facts = self.facts();
-        let next: NextFile = Box::new(move || {
+        let next: NextFile = Box::new(move |_| {
             let mut manifest = manifest.lock().expect("nobody panics with it");
             let mut next = manifest.clone();
             let increment = next.next_increment(name, None);

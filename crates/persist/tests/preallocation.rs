@@ -33,7 +33,7 @@ impl Written {
         control.set_policy(SyncPolicy::Always);
         control.set_preallocation(PREALLOCATION);
         let file: Box<dyn StorageFile> = storage.append(Path::new(PATH)).expect("no fault is set");
-        control.switch(Box::new(move || Ok(Some(file))));
+        control.switch(Box::new(move |_| Ok(Some(file))));
         let mut writer = Writer::new(Arc::clone(&control));
         writer.write_and_sync(Instant::now()).expect("no fault is set");
         Written { storage, writer, log, control, frames: Vec::new() }

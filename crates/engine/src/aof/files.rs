@@ -72,7 +72,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     files.store(storage)?;
     engine.aof.base_bytes.store(files.bytes(storage, 0), Ordering::Relaxed);
     engine.aof.former_bytes.store(files.bytes(storage, 1), Ordering::Relaxed);
-    engine.aof.control.switch_at(Box::new(move || Ok(Some(file))), &engine.stream_facts());
+    engine.aof.control.switch_at(Box::new(move |_| Ok(Some(file))), &engine.stream_facts());
     engine.aof.is_logging.store(true, Ordering::Relaxed);
     engine.keyspace.set_logged(true);
     engine.aof.is_listed.store(true, Ordering::Relaxed);

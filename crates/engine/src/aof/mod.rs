@@ -104,7 +104,7 @@ pub fn drain(engine: &Engine) {
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
         let storage = Arc::clone(&engine.storage);
-        let next = Box::new(move || {
+        let next = Box::new(move |_| {
             drop(sender);
             storage.append(&path).map(Some)
         });

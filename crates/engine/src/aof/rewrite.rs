@@ -299,8 +299,8 @@ impl Work<'_> {
     fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
         let switch = self.engine.aof.rewrite.begin_switch();
-        let next = Box::new(move || {
-            let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
+        let next = Box::new(move |bytes| {
+            let outcome = if is_listed { list_increment(&engine, bytes) } else { Ok(()) };
             drop(switch);
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
@@ -357,8 +357,9 @@ impl Work<'_> {
     }
 }
 
-/// Lists the increment that the log goes on with. Run by the log's writer when the one before is durable.
-pub(super) fn list_increment(engine: &Engine) -> Result<(), String> {
+/// Lists the increment that the log goes on with. Run by the log's writer when the one before is durable and
+/// has `bytes` bytes.
+pub(super) fn list_increment(engine: &Engine, bytes: u64) -> Result<(), String> {
     let mut listed = engine.aof.files.lock();
     let Some(before) = &*listed else { return Err(SWITCHED_OFF.to_owned()) };
     let mut files = before.clone();
@@ -368,7 +369,8 @@ pub(super) fn list_increment(engine: &Engine) -> Result<(), String> {
     engine.storage.sync_directory(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     files.store(&*engine.storage)?;
     let aof = &engine.aof;
-    aof.former_bytes.fetch_add(aof.increment_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    aof.former_bytes.fetch_add(bytes, Ordering::Relaxed);
+    aof.increment_bytes.store(0, Ordering::Relaxed);
     backup::pin_increment(engine, before);
     *listed = Some(files);
     Ok(())

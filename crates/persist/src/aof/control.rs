@@ -30,9 +30,9 @@ pub enum SyncPolicy {
     Never,
 }
 
-/// Opens the next file. The writer calls it once the present file is durable. `None` closes the append-only
-/// file. After an error the writer stays with the present file.
-pub type NextFile = Box<dyn FnOnce() -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
+/// Opens the next file. The writer calls it once the present file is durable, with the length of that in
+/// bytes. `None` closes the append-only file. After an error the writer stays with the present file.
+pub type NextFile = Box<dyn FnOnce(u64) -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
 
 /// What is to be done at an LSN.
 pub(super) struct FileChange {
@@ -336,7 +336,7 @@ impl WriterControl {
     pub fn close(&self, closed: impl FnOnce() + Send + 'static) {
         let mut shared = self.locked();
         self.is_closing.store(true, Ordering::Relaxed);
-        let next: NextFile = Box::new(|| {
+        let next: NextFile = Box::new(|_| {
             closed();
             Ok(None)
         });

@@ -311,7 +311,7 @@ impl Writer {
                 Item::Units(chunk) => self.control.set_written(chunk.end()),
                 Item::Note(_) => {}
                 Item::Change(next) => {
-                    self.file = open_next(next).ok().flatten();
+                    self.file = open_next(next, self.length).ok().flatten();
                     self.length = self.file.as_ref().and_then(|file| file.length().ok()).unwrap_or(0);
                 }
             }
@@ -557,7 +557,7 @@ impl Writer {
         self.sync()?;
         let Some(Item::Change(next)) = self.batch.pop_front() else { return Ok(()) };
         self.is_full = false;
-        let opened = open_next(next).and_then(|file| {
+        let opened = open_next(next, self.length).and_then(|file| {
             let length = file.as_ref().map_or(Ok(0), |file| file.length())?;
             Ok((file, length))
         });
@@ -664,9 +664,9 @@ impl Writer {
     }
 }
 
-/// Opens the next file. Who waits for that may go on.
-fn open_next(next: NextFile) -> io::Result<Option<Box<dyn StorageFile>>> {
-    let opened = next();
+/// Opens the file that follows one of `length` bytes. Who waits for that may go on.
+fn open_next(next: NextFile, length: u64) -> io::Result<Option<Box<dyn StorageFile>>> {
+    let opened = next(length);
     simulation::yield_point();
     opened
 }

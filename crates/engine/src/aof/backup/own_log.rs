@@ -93,7 +93,7 @@ fn try_to_write_base(engine: &Engine, number: u64) -> Result<(), String> {
             engine.backup.is_logging.store(true, Ordering::Relaxed);
             // This may begin another history.
             backlog::settle_logging(engine);
-            control.switch_at(Box::new(move || Ok(Some(log))), &engine.stream_facts());
+            control.switch_at(Box::new(move |_| Ok(Some(log))), &engine.stream_facts());
         }
     };
     let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };

@@ -105,8 +105,8 @@ pub(super) fn seal(engine: &Engine, number: u64) -> Result<(), String> {
         return Err(reason.to_owned());
     }
     let shared = engine.share();
-    let next = Box::new(move || {
-        let listed = list_increment(&shared);
+    let next = Box::new(move |bytes| {
+        let listed = list_increment(&shared, bytes);
         drop(switch);
         let noted = listed.clone().and_then(|()| note_end(&shared, number));
         let _it_may_have_been_aborted = sender.send(noted);
