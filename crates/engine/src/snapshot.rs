@@ -112,6 +112,8 @@ struct Job<'a> {
     is_void: &'a (dyn Fn() -> bool + Sync),
     /// Held by the sending saver, so that the chunks of a value stay together.
     stream: Mutex<()>,
+    /// Held by the saver that has a large value from the disk in memory.
+    brought: Mutex<()>,
     /// Chunks that have been written, for reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -287,6 +289,7 @@ fn write_as(
         refusal: Mutex::default(),
         is_void: &is_void,
         stream: Mutex::new(()),
+        brought: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
     };
     let begun = writer.begin(&FileFacts { replication, ..facts.clone() });

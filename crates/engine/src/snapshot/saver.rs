@@ -16,6 +16,8 @@ use super::texts::Texts;
 
 /// What a step with a shard locked may cost, in bytes.
 const STEP_COST: usize = 32 << 10;
+/// Bytes of a record up to which savers bring values from disk at the same time.
+const BROUGHT_BYTES_MAX: usize = 8 << 20;
 /// Maximum time to encode a large value before `sched_yield`.
 const RUN_MAX: Duration = Duration::from_micros(100);
 
@@ -189,12 +191,16 @@ impl<'j, 'a> Saver<'j, 'a> {
         if !self.begin_entry(number) {
             return;
         }
+        let mut alone = None;
         // A long string is read in chunks, as it is encoded.
         if let Image::Entry(entry) = &image
             && long_text_on_disk(entry).is_none()
-            && let Err(reason) = entry.bring()
         {
-            return self.job.refuse(&reason);
+            let is_large = entry.cold_only().is_some_and(|cold| cold.place().len() > BROUGHT_BYTES_MAX);
+            alone = is_large.then(|| self.job.brought.lock());
+            if let Err(reason) = entry.bring() {
+                return self.job.refuse(&reason);
+            }
         }
         let outlet = &self.outlet;
         let mut began = clock::now();
@@ -207,6 +213,7 @@ impl<'j, 'a> Saver<'j, 'a> {
             !self.job.has_ended()
         };
         self.encoder.image(image, &mut self.chunk, &mut spill);
+        drop(alone);
         if let Some(reason) = self.encoder.refusal() {
             self.job.refuse(reason);
         }

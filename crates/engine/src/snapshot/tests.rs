@@ -44,6 +44,7 @@ fn snapshot(
         refusal: Mutex::default(),
         is_void: &|| false,
         stream: Mutex::new(()),
+        brought: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
     };
     let outcome = run(&job, pace, writer, Ok(()));

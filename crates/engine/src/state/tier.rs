@@ -214,7 +214,7 @@ impl LargeValues {
     pub fn begin(&self, candidate: &Candidate, bytes: usize) {
         let mut queue = self.queue.lock();
         let is_first = queue.waiting.front().is_some_and(|first| first.is_same_key(candidate));
-        queue.is_moving_huge = is_first && bytes > HUGE_BYTES;
+        queue.is_moving_huge |= is_first && bytes > HUGE_BYTES;
     }
 
     /// The next value to be moved; `None` if none comes for a while.
@@ -644,6 +644,12 @@ impl Reads {
             queue.warned = Some(clock::now());
         }
         warns
+    }
+
+    /// About the bytes that the large values take that are being read: the record, what it is unpacked to, and
+    /// the value.
+    pub fn bytes_under_way(&self) -> usize {
+        3 * self.queue.lock().reading_bytes
     }
 
     /// Notes that a value has been read, or why not. Those who wait for nothing more.

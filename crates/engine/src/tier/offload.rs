@@ -12,6 +12,7 @@
 //! A large value that can not be moved says nothing of others. It is left alone for many times as long as it
 //! took to find that out.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use mantissa_sys::{clock, simulation};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw, quick_bytes};
+use crate::memory_limit::{Candidate, Drawer, Drawn, Offloader, Policy, Verdict, draw, quick_bytes};
 use crate::state::tier::Offered;
 
 /// Candidates that one attempt tries at most.
@@ -50,6 +51,8 @@ const BEHIND_PAUSE: Duration = Duration::from_millis(1);
 const LOCK_ATTEMPTS: usize = 20;
 /// How long it waits in between.
 const LOCK_PAUSE: Duration = Duration::from_micros(50);
+/// What a panic counts for in how long its value is left alone.
+const PANIC_COSTS: Duration = Duration::from_secs(1);
 
 /// The outcome of moving one candidate.
 #[derive(PartialEq, Eq)]
@@ -166,7 +169,13 @@ pub fn move_large_values(engine: &Engine) {
         let config = &active.config;
         let (time_limit, now_ms) = (Duration::MAX, clock::unix_ms());
         let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true };
-        let moved = room.move_large(Policy::to_disk(config), &mut encoder, &candidate);
+        let work = AssertUnwindSafe(|| room.move_large(Policy::to_disk(config), &mut encoder, &candidate));
+        // Others wait for this thread: it goes on with the next one.
+        let moved = std::panic::catch_unwind(work).unwrap_or_else(|_| {
+            encoder = RecordEncoder::default();
+            engine.tier.large.rest(&candidate, PANIC_COSTS);
+            Moved::Refused(Refusal::Unfit)
+        });
         let has_moved = match moved {
             Moved::Refused(Refusal::Behind) => {
                 simulation::sleep(BEHIND_PAUSE);
@@ -207,7 +216,8 @@ impl Room<'_> {
             return None;
         }
         let began = clock::now();
-        let mut fruitless = 0;
+        // What a shard has that another thread has locked is not known.
+        let (mut fruitless, mut is_all_known) = (0, true);
         loop {
             if self.engine.pressure.excess(self.limit) <= 0 {
                 return Some(Verdict::WithinLimit);
@@ -216,14 +226,21 @@ impl Room<'_> {
                 return Some(Verdict::InProgress);
             }
             match self.attempt(policy, offloader, random_state) {
-                Moved::Yes => fruitless = 0,
+                Moved::Yes => (fruitless, is_all_known) = (0, true),
                 // Whether it can be moved is not known yet.
                 Moved::LeftToAnother => {}
                 Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
-                Moved::Refused(_) => fruitless = FRUITLESS_MAX,
-                Moved::Locked | Moved::No => fruitless += 1,
+                Moved::Refused(_) => (fruitless, is_all_known) = (FRUITLESS_MAX, true),
+                Moved::Locked => {
+                    fruitless += 1;
+                    is_all_known = false;
+                }
+                Moved::No => fruitless += 1,
             }
             if fruitless >= FRUITLESS_MAX {
+                if !is_all_known || self.is_over_by_reads() {
+                    return Some(Verdict::InProgress);
+                }
                 offloader.rests_until_ms = self.now_ms + REST_MS;
                 return None;
             }
@@ -231,6 +248,12 @@ impl Room<'_> {
                 return Some(Verdict::InProgress);
             }
         }
+    }
+
+    /// Whether memory is beyond the limit for values that are being read, which may be moved then.
+    fn is_over_by_reads(&self) -> bool {
+        let bytes = self.engine.tier.reads.bytes_under_way() as i64;
+        bytes > 0 && self.engine.pressure.excess(self.limit) <= bytes
     }
 
     fn begin(&self, offloader: &mut Offloader) -> Policy {
@@ -246,8 +269,8 @@ impl Room<'_> {
     /// here.
     fn attempt(&self, policy: Policy, offloader: &mut Offloader, random_state: &mut u64) -> Moved {
         let drawer = Drawer { pool: &mut offloader.pool, random_state, now_ms: self.now_ms };
-        draw(&self.engine.keyspace, policy, drawer);
-        let mut outcome = Moved::No;
+        let drawn = draw(&self.engine.keyspace, policy, drawer);
+        let mut outcome = if drawn == Drawn::PastLocked { Moved::Locked } else { Moved::No };
         for _ in 0..ATTEMPTS_MAX {
             let Some(candidate) = offloader.pool.take_best() else { break };
             match self.move_candidate(policy, &mut offloader.encoder, &candidate) {
