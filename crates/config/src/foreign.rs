@@ -74,10 +74,12 @@ pub(super) struct Module {
     files: &'static [&'static str],
     /// Its arguments, each of which a value follows, and the directives that they stand for.
     arguments: &'static [(&'static str, &'static str)],
+    /// It refuses other arguments, and takes the last of those that are given twice; or it takes the first.
+    is_strict: bool,
 }
 
 const BUILT_IN: [Module; 3] = [
-    Module { files: &["rejson.so", "librejson.so"], arguments: &[] },
+    Module { files: &["rejson.so", "librejson.so"], arguments: &[], is_strict: false },
     Module {
         files: &["redistimeseries.so"],
         arguments: &[
@@ -90,6 +92,7 @@ const BUILT_IN: [Module; 3] = [
             ("NUM_THREADS", "ts-num-threads"),
             ("RETENTION_POLICY", "ts-retention-policy"),
         ],
+        is_strict: false,
     },
     Module {
         files: &["redisbloom.so", "rebloom.so"],
@@ -98,6 +101,7 @@ const BUILT_IN: [Module; 3] = [
             ("INITIAL_SIZE", "bf-initial-size"),
             ("CF_MAX_EXPANSIONS", "cf-max-expansions"),
         ],
+        is_strict: true,
     },
 ];
 
@@ -108,9 +112,33 @@ pub(super) fn built_in(path: &[u8]) -> Option<&'static Module> {
 }
 
 impl Module {
-    /// The directive that an argument stands for.
-    pub fn directive(&self, argument: &[u8]) -> Option<&'static str> {
-        let known = self.arguments.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(argument));
-        known.map(|(_, directive)| *directive)
+    /// The directives that these arguments stand for, with their values, in their order, and the words that
+    /// mean nothing to it. The error is a word that the module refuses.
+    pub fn settings<'a>(&self, words: &'a [Vec<u8>]) -> Result<Settings<'a>, &'a [u8]> {
+        let mut settings = Settings::default();
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            let known = self.arguments.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
+            at += 1;
+            match (known, words.get(at)) {
+                (Some((_, directive)), Some(value)) => {
+                    at += 1;
+                    let is_first = settings.given.iter().all(|(other, _)| other != directive);
+                    if self.is_strict || is_first {
+                        settings.given.push((directive, value));
+                    }
+                }
+                _ if self.is_strict => return Err(word),
+                _ => settings.without_effect.push(word),
+            }
+        }
+        Ok(settings)
     }
+}
+
+/// What the arguments of a module come to.
+#[derive(Default)]
+pub(super) struct Settings<'a> {
+    pub given: Vec<(&'static str, &'a Vec<u8>)>,
+    pub without_effect: Vec<&'a [u8]>,
 }

@@ -298,14 +298,20 @@ impl Loader {
 
     /// Applies the arguments of a module that is built in.
     fn apply_arguments(&mut self, module: &foreign::Module, arguments: &[Vec<u8>]) -> Result<(), Refusal> {
-        for pair in arguments.chunks(2) {
-            let row = module.directive(&pair[0]).and_then(|name| directive(name.as_bytes()));
-            let (Some(row), [_, value]) = (row, pair) else {
-                let argument = String::from_utf8_lossy(&pair[0]);
-                return Err(format!("The argument '{argument}' of this module is not known here").into());
-            };
-            self.given.insert(row.name);
-            self.config.assign(row, &[value], false)?;
+        let settings = module.settings(arguments).map_err(|word| {
+            let word = String::from_utf8_lossy(word);
+            Refusal::from(format!("The argument '{word}' of this module is not known here"))
+        })?;
+        for (name, value) in settings.given {
+            if let Some(row) = directive(name.as_bytes()) {
+                self.given.insert(row.name);
+                self.config.assign(row, &[value], false)?;
+            }
+        }
+        if !settings.without_effect.is_empty() {
+            let words = String::from_utf8_lossy(&settings.without_effect.join(&b' ')).into_owned();
+            let message = format!("Arguments of 'loadmodule' have no effect here: {words}");
+            self.warnings.push(Warning { directive: "loadmodule".to_owned(), message });
         }
         Ok(())
     }

@@ -404,7 +404,8 @@ pub(super) fn check_difference(text: &str) -> Result<(), &'static str> {
 
 /// A rate of false positives.
 pub(super) fn check_error_rate(text: &str) -> Result<(), &'static str> {
-    let is_good = text.parse::<f64>().is_ok_and(|rate| rate > 0.0 && rate < 1.0);
+    // The first part of a filter has half of the rate.
+    let is_good = text.parse::<f64>().is_ok_and(|rate| rate / 2.0 > 0.0 && rate < 1.0);
     is_good.then_some(()).ok_or("argument must be a number between 0 and 1")
 }
 

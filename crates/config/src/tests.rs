@@ -473,7 +473,7 @@ const LINES: &[(&str, Option<&str>)] = &[
         "loadmodule redisbloom.so ERROR_RATE",
         Some("The argument 'ERROR_RATE' of this module is not known here"),
     ),
-    ("loadmodule rejson.so x y", Some("The argument 'x' of this module is not known here")),
+    ("loadmodule redisbloom.so x y", Some("The argument 'x' of this module is not known here")),
     ("loadmodule xrejson.so", Some(LOADMODULE)),
     ("lookahead", Some("Bad directive or wrong number of arguments")),
     ("lua-replicate-commands yes", None),
@@ -553,6 +553,25 @@ fn arguments_of_modules_are_rewritten_as_settings() {
     let (config, _) = Config::from_text("x", text.as_bytes()).expect("they are built in");
     let (again, _) = Config::from_text("x", &config.rewritten(text.as_bytes())).expect("it is a file");
     assert_eq!((again.bf_error_rate.as_str(), again.bf_initial_size), ("0.5", 7));
+}
+
+#[test]
+fn arguments_that_modules_do_not_know_have_no_effect() {
+    let of = |text: &str| Config::from_text("x", text.as_bytes());
+    let (config, warnings) =
+        of("loadmodule redistimeseries.so FOO RETENTION_POLICY 5 retention_policy 6 ENCODING\n\
+                                 loadmodule rejson.so JSON_BACKEND SERDE_JSON\n")
+        .expect("the modules start with them");
+    assert_eq!(config.ts_retention_policy, 5);
+    let messages: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+    let without = "Arguments of 'loadmodule' have no effect here: ";
+    assert_eq!(messages, [format!("{without}FOO ENCODING"), format!("{without}JSON_BACKEND SERDE_JSON")]);
+    let (config, _) =
+        of("loadmodule redisbloom.so INITIAL_SIZE 5 INITIAL_SIZE 9").expect("it takes the last");
+    assert_eq!(config.bf_initial_size, 9);
+    for text in ["loadmodule redisbloom.so FOO 1", "loadmodule redisbloom.so INITIAL_SIZE"] {
+        assert!(of(text).expect_err("the module does not start").reason().contains("is not known here"));
+    }
 }
 
 #[test]

@@ -32,8 +32,10 @@ pub const SIGNATURE_BYTES: usize = 9;
 pub const VERSION: u16 = 12;
 /// The latest version that is read: that of Redis 8.10.
 pub const LATEST_VERSION: u16 = 16;
-/// The first version whose payloads may state 0 for a checksum that was not computed.
+/// The first version of Redis whose payloads may state 0 for a checksum that was not computed.
 pub const VERSION_WITHOUT_CHECKSUM: u16 = 15;
+/// The first version whose files may have fields of hashes apart from their values.
+pub const VERSION_WITH_TEMPLATES: u16 = 15;
 /// The version that is written for replicas: that of Redis 7.0. Servers refuse a higher version than their
 /// own, but take value types as they come.
 pub const REPLICA_VERSION: u16 = 10;

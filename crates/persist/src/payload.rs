@@ -4,7 +4,9 @@
 //! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
 //! ```
 
-use crate::format::{Checksum, Dialect, VERSION, VERSION_WITHOUT_CHECKSUM, module_name, opcode, value_type};
+use crate::format::{
+    Checksum, Dialect, LATEST_VERSION, VERSION, VERSION_WITHOUT_CHECKSUM, module_name, opcode, value_type,
+};
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::types::{Outcome, read_value};
@@ -118,12 +120,23 @@ pub fn verifies_checksums() -> bool {
     !SKIPS_CHECKSUMS.load(Ordering::Relaxed)
 }
 
+/// Whether a payload is of a version that Redis 8.2 does not read.
+pub fn is_later(payload: &[u8]) -> bool {
+    version(payload).is_some_and(|version| version > VERSION)
+}
+
+fn version(payload: &[u8]) -> Option<u16> {
+    let footer = payload.last_chunk::<FOOTER_BYTES>()?;
+    Some(u16::from_le_bytes([footer[0], footer[1]]))
+}
+
 /// The payload without its footer, if that is right, and whose numbers it has.
 fn verified(payload: &[u8]) -> Option<(&[u8], Dialect)> {
     let body_length = payload.len().checked_sub(FOOTER_BYTES)?;
     let (checked, checksum) = payload.split_at(body_length + 2);
-    let version = u16::from_le_bytes(checked[body_length..].try_into().ok()?);
-    let is_left_out = version >= VERSION_WITHOUT_CHECKSUM && checksum.iter().all(|&byte| byte == 0);
+    let version = version(payload)?;
+    let may_be_left_out = (VERSION_WITHOUT_CHECKSUM..=LATEST_VERSION).contains(&version);
+    let is_left_out = may_be_left_out && checksum.iter().all(|&byte| byte == 0);
     let right = is_left_out || Checksum::of(checked).to_le_bytes() == checksum;
     let right = right || !verifies_checksums();
     let dialect = Dialect::of_version(version).filter(|_| right)?;

@@ -15,6 +15,12 @@ use std::sync::Arc;
 const BUFFER_BYTES: usize = 256 << 10;
 /// The least that is read at a time from an input that is known to be short; no number takes as much.
 const BUFFER_BYTES_MIN: usize = 1 << 10;
+/// Bytes of fields of hashes that any file may have copied for their numbers.
+const TEMPLATE_BYTES_FREE: u64 = 64 << 20;
+/// And for each byte that has been read: a value of a byte may have a field as long as this.
+const TEMPLATE_FACTOR: u64 = 256;
+/// Why a number names no fields.
+pub const NO_TEMPLATE: &str = "hash's number of fields is unknown, or names none";
 /// How often progress is reported.
 const PROGRESS_STEP_BYTES: u64 = 2 << 20;
 /// A scratch buffer above this is given back once it was used.
@@ -73,6 +79,8 @@ pub struct Source<'a, R> {
     total: Option<u64>,
     /// Fields of hashes, by the number that names them.
     templates: HashMap<u64, Arc<[Box<[u8]>]>>,
+    /// Bytes of fields that [`Source::template`] has given.
+    template_bytes: u64,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     progress_next: u64,
 }
@@ -114,6 +122,7 @@ impl<'a, R: Read> Source<'a, R> {
             packed: Vec::new(),
             total,
             templates: HashMap::new(),
+            template_bytes: 0,
             progress: None,
             progress_next: PROGRESS_STEP_BYTES,
         }
@@ -142,9 +151,17 @@ impl<'a, R: Read> Source<'a, R> {
         self.templates.insert(number, fields.into()).is_none()
     }
 
-    /// The fields that a number names.
-    pub fn template(&self, number: u64) -> Option<Arc<[Box<[u8]>]>> {
-        self.templates.get(&number).map(Arc::clone)
+    /// The fields that a number names, to be copied into a hash. A file gets no more bytes of them than are
+    /// in proportion to its own.
+    pub fn template(&mut self, number: u64) -> Result<Arc<[Box<[u8]>]>, &'static str> {
+        let fields = self.templates.get(&number).map(Arc::clone).filter(|fields| !fields.is_empty());
+        let fields = fields.ok_or(NO_TEMPLATE)?;
+        self.template_bytes += fields.iter().map(|field| field.len() as u64).sum::<u64>();
+        let most = TEMPLATE_BYTES_FREE + self.offset().saturating_mul(TEMPLATE_FACTOR);
+        if self.template_bytes > most {
+            return Err("hashes that name their fields by numbers would take far more room than the file");
+        }
+        Ok(fields)
     }
 
     /// Says that the input is a part of a file and begins at this offset of it.

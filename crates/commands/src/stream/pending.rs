@@ -78,7 +78,7 @@ fn list(group: &Group, filter: &Filter<'_>, now_ms: i64, reply: &mut Reply) {
         reply_id(reply, id);
         reply.bulk(consumer.name());
         reply.integer(idle);
-        reply.integer(i64::try_from(pending.delivery_count).unwrap_or(i64::MAX));
+        reply.integer(pending.delivery_count as i64);
         count += 1;
         count < filter.count
     };

@@ -10,7 +10,7 @@ use mantissa_commands::{
     Access, DataSpec, Error, EventClass, Outcome, Settings, check_key, parse, removal, restored_clock,
 };
 use mantissa_persist::load::LoadOptions;
-use mantissa_persist::payload::{dump_named, restore_value};
+use mantissa_persist::payload::{dump_named, is_later, restore_value};
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, Value};
@@ -123,15 +123,29 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     if let Some(before) = before {
         access.overwritten(key, before, kind);
     }
-    if let Some(time) = expiry.filter(|_| !options.is_absolute) {
-        let time = time.to_string();
-        let mut command: Vec<&[u8]> = args.iter().collect();
-        command[2] = time.as_bytes();
-        command.push(b"ABSTTL");
-        access.log_instead(&command);
-    }
+    log_restore(access, args, expiry.filter(|_| !options.is_absolute));
     reply.ok();
     Ok(())
+}
+
+/// Logs a RESTORE such that it has the same effect at any time, and on a replica that is a Redis 8.2: with
+/// this `expiry`, where it was relative, and with a payload of a version that this reads.
+fn log_restore(access: &mut Access<'_>, args: Args<'_>, expiry: Option<i64>) {
+    let entry = if is_later(args.at(3)) { access.peek(args.at(1)) } else { None };
+    let payload = entry.map(|entry| dump_named(args.at(1), entry.value(), &write_options(access.settings())));
+    if expiry.is_none() && payload.is_none() {
+        return;
+    }
+    let time = expiry.map(|time| time.to_string());
+    let mut command: Vec<&[u8]> = args.iter().collect();
+    if let Some(payload) = &payload {
+        command[3] = payload;
+    }
+    if let Some(time) = &time {
+        command[2] = time.as_bytes();
+        command.push(b"ABSTTL");
+    }
+    access.log_instead(&command);
 }
 
 const TARGET: &[KeySpec] = &[KeySpec::one(1, KeyFlags::OW.or(KeyFlags::UPDATE))];

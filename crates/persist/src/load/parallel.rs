@@ -20,7 +20,7 @@ use super::parts::{Content, PART_BYTES, Part, Shared, whole_records};
 use super::skip::{Stop, skip_record};
 use super::stream::load_stream;
 use super::{LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM, checksum_state};
-use crate::format::Checksum;
+use crate::format::{Checksum, Dialect, VERSION_WITH_TEMPLATES};
 use crate::source::{LoadError, Source};
 use crate::storage::SharedFile;
 
@@ -78,12 +78,12 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
     let begin = header.source.offset();
     let checksum = header.source.into_checksum();
     let stated = Loader::new(Range { file, at: 0, end: total }, Some(total), job.options.clone());
-    // A damage is found by those who load.
-    let (replication, has_templates) = stated.replication().unwrap_or((None, false));
-    if has_templates {
+    let replication = stated.replication();
+    if dialect == Dialect::Redis && version >= VERSION_WITH_TEMPLATES {
+        // Hashes may need what stands somewhere before them.
         let mut whole = Range { file, at: 0, end: total };
         let loaded = load_stream(&mut whole, job, replication.is_none());
-        return loaded.map(|(summary, _)| summary).map_err(Some);
+        return loaded.map(|(summary, _)| LoadSummary { replication, ..summary }).map_err(Some);
     }
     let shared = Shared::new(dialect, replication.is_none());
 

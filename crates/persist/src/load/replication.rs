@@ -39,14 +39,19 @@ impl Stated {
 }
 
 impl<R: Read> Loader<'_, R> {
-    /// What the file says before its first key, and whether that includes [`opcode::HASH_TEMPLATE`].
-    pub(super) fn replication(mut self) -> Result<(Option<ReplicationFacts>, bool), LoadError> {
+    /// What the file says among its first facts, as far as these can be read.
+    pub(super) fn replication(mut self) -> Option<ReplicationFacts> {
+        let _damage_is_found_by_those_who_load = self.read_facts();
+        self.stated.facts()
+    }
+
+    fn read_facts(&mut self) -> Result<(), LoadError> {
         self.header()?;
         loop {
             let offset = self.source.offset();
             match self.source.byte()? {
                 mark @ (opcode::AUX | opcode::FUNCTION2) => self.other(offset, mark, &mut Discard)?,
-                mark => return Ok((self.stated.facts(), mark == opcode::HASH_TEMPLATE)),
+                _ => return Ok(()),
             }
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! Memory: up to three parts for each worker, of half a megabyte, or of a record that is longer.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -53,8 +54,7 @@ pub(super) fn load_stream(
     }
     let (dialect, version) = (header.dialect, header.summary.version);
     let stated = Loader::new(&input.bytes[..input.filled], None, LoadOptions::default());
-    // Damage is found by those who load.
-    let (replication, _) = stated.replication().unwrap_or((None, false));
+    let replication = stated.replication();
     let mut checksum = Checksum::default();
     checksum.update(&input.bytes[..SIGNATURE_BYTES]);
     input.bytes.copy_within(SIGNATURE_BYTES..input.filled, 0);
@@ -263,9 +263,13 @@ impl Cutter<'_, '_> {
         let tail = Tail { stream: &mut *input.stream, failure: input.failure.take() };
         let checksum = std::mem::take(&mut self.checksum);
         let source = Source::continuing(tail, bytes, self.offset, checksum);
+        let told = Cell::new(self.offset);
+        let tell = |offset: u64| (self.job.progress)(offset - told.replace(offset));
         let mut loader = self.shared.loader(source, self.job);
+        loader.on_progress(tell);
         work(&mut loader)?;
         self.shared.note(Ok(loader.summary));
+        tell(loader.source.offset());
         let ((bytes, filled), offset, checksum) = loader.source.into_state();
         (input.bytes, input.filled) = (bytes, filled);
         (self.offset, self.checksum) = (offset, checksum);

@@ -15,7 +15,7 @@ use super::reading::refused;
 use crate::format::value_type;
 use crate::load::{Input, Stop, skip_length, skip_string, skip_strings};
 use crate::packed::{Damage, Packing, elements};
-use crate::source::{LoadError, Source};
+use crate::source::{LoadError, NO_TEMPLATE, Source};
 use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::Element;
 use mantissa_store::{EncodingLimits, Hash};
@@ -28,7 +28,7 @@ type Fields = Arc<[Box<[u8]>]>;
 const AS_LISTPACK: u64 = 0;
 const AS_STRINGS: u64 = 1;
 
-const NO_FIELDS: Damage = Damage { at: 0, reason: "hash's number of fields is unknown, or names none" };
+const NO_FIELDS: Damage = Damage { at: 0, reason: NO_TEMPLATE };
 const OTHER_COUNT: Damage = Damage { at: 0, reason: "hash has other values than fields" };
 
 /// Whether a form is one of these.
@@ -44,18 +44,24 @@ pub fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
     if matches!(form, value_type::HASH_TMPL_LP | value_type::HASH_TMPL_LP_REF) {
         // Its number may name fields that the source keeps.
         let packed = source.string_owned()?;
-        let hash = of_listpack(&packed, |number| fields.or_else(|| source.template(number)), limits);
+        let find = |number| match fields {
+            Some(fields) => Ok(fields),
+            None => source.template(number),
+        };
+        let hash = of_listpack(&packed, find, limits);
         return hash.map_err(|damage| LoadError { offset, reason: damage.reason.to_owned() });
     }
     let fields = match fields {
-        Some(fields) => Some(fields),
+        Some(fields) => Ok(fields),
         None => {
             let number = source.length()?;
             source.template(number)
         }
     };
-    let Some(fields) = fields.filter(|fields| !fields.is_empty()) else {
-        return source.error(offset, NO_FIELDS.reason);
+    let fields = match fields {
+        Ok(fields) if !fields.is_empty() => fields,
+        Ok(_) => return source.error(offset, NO_FIELDS.reason),
+        Err(reason) => return source.error(offset, reason),
     };
     let mut hash = Hash::new();
     for field in &*fields {
@@ -69,14 +75,18 @@ pub fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
 /// The hash of a listpack of a number and the values of the fields that `find` has for it.
 fn of_listpack(
     packed: &[u8],
-    find: impl FnOnce(u64) -> Option<Fields>,
+    find: impl FnOnce(u64) -> Result<Fields, &'static str>,
     limits: &EncodingLimits,
 ) -> Result<Hash, Damage> {
     let mut values = elements(packed, Packing::Listpack)?;
     let Some(Element::Integer(number)) = values.next().transpose()? else { return Err(NO_FIELDS) };
-    let fields = u64::try_from(number).ok().and_then(find).filter(|fields| !fields.is_empty());
+    let fields = find(u64::try_from(number).map_err(|_| NO_FIELDS)?);
+    let fields = fields.map_err(|reason| Damage { at: 0, reason })?;
+    if fields.is_empty() {
+        return Err(NO_FIELDS);
+    }
     let (mut hash, mut scratch) = (Hash::new(), [0; INTEGER_TEXT_MAX]);
-    for field in &*fields.ok_or(NO_FIELDS)? {
+    for field in &*fields {
         let value = values.next().ok_or(OTHER_COUNT)??;
         put_field(&mut hash, field, value.text(&mut scratch), None, limits)?;
     }

@@ -375,7 +375,8 @@ fn rebuild_group<W: Write>(
             let Some(pending) = group.pending().get(id) else { continue };
             let (id, mut time) = (id.to_string(), Vec::new());
             write_i64(&mut time, pending.delivered_at_ms);
-            let count = pending.delivery_count.to_string();
+            // XCLAIM takes no count that Redis shows as negative.
+            let count = i64::try_from(pending.delivery_count).unwrap_or(0).to_string();
             let claim = [b"XCLAIM", key, name, consumer.name(), b"0", id.as_bytes()];
             let how: [&[u8]; 6] = [b"TIME", &time, b"RETRYCOUNT", count.as_bytes(), b"JUSTID", b"FORCE"];
             to.command(&[&claim[..], &how[..]].concat())?;
