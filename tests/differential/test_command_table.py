@@ -92,7 +92,8 @@ def masked_key_spec(spec):
 def table_entry(command):
     """An element of COMMAND INFO, its subcommands sorted by name."""
     parts = command.value
-    subcommands = sorted(map(table_entry, parts[9].value), key=lambda entry: entry[1][0][1])
+    known = [subcommand for subcommand in parts[9].value if not subcommand.value[0].value.startswith(NOT_CORE)]
+    subcommands = sorted(map(table_entry, known), key=lambda entry: entry[1][0][1])
     key_specs = (parts[8].kind, [masked_key_spec(spec) for spec in parts[8].value])
     return (command.kind, [shape(part) for part in parts[:8]] + [key_specs, (parts[9].kind, subcommands)])
 

@@ -1,5 +1,6 @@
 """Strings that are set or deleted if they are what they should be (SET with IFEQ and its kin, DELEX, DELIFEQ), DIGEST,
-and MSETEX: commands that redis-server has since 8.4 and Valkey since 9, beside a valkey-server where that has them."""
+MSETEX, and SCRIPT SHOW: commands that redis-server has since 8.4 or Valkey since 8, beside a valkey-server where that has
+them."""
 
 import pytest
 
@@ -11,6 +12,14 @@ pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server 8.2 ha
 
 # What Valkey 9.1 has too.
 LINES = """
+SCRIPT LOAD "return 1"
+SCRIPT SHOW e0e1f9fabfc9d4800c877a703b823ac0578ff8db
+SCRIPT SHOW E0E1F9FABFC9D4800C877A703B823AC0578FF8DB
+SCRIPT SHOW e0e1f9fabfc9d4800c877a703b823ac0578ff8dc
+SCRIPT SHOW abc
+SCRIPT SHOW
+SCRIPT SHOW a b
+COMMAND INFO script|show
 SET k 1
 SET k 2 IFEQ 1
 SET k 3 IFEQ 1

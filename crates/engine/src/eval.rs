@@ -371,6 +371,14 @@ pub fn script_exists(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, re
     Ok(())
 }
 
+/// SCRIPT SHOW, as in Valkey.
+pub fn script_show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let digest = source::parse_digest(args.at(2));
+    let script = digest.and_then(|digest| invocation.engine().scripting.cache.get(&digest));
+    reply.bulk(&script.ok_or(Error::fixed("NOSCRIPT No matching script."))?.text);
+    Ok(())
+}
+
 /// SCRIPT FLUSH.
 pub fn script_flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let is_mode = |word: &[u8]| parse::is(word, "SYNC") || parse::is(word, "ASYNC");

@@ -17,6 +17,7 @@ fn script_help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
             ("FLUSH [ASYNC|SYNC]", "Forgets all cached scripts."),
             ("KILL", "Ends the script that has run for longest, if it has not written."),
             ("LOAD <script>", "Caches a script without running it and returns its digest."),
+            ("SHOW <sha1>", "Returns the cached script with this digest."),
         ],
     );
     Ok(())
@@ -112,6 +113,15 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
                 )
                 .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
                 .arguments("sha1:string*"),
+            EngineSpec::new("show", 3, eval::script_show, Flags::NOSCRIPT.or(Flags::STALE))
+                .categories(Categories::SCRIPTING)
+                .docs(
+                    Group::Scripting,
+                    "8.0.0",
+                    "O(N), N being the script's bytes",
+                    "Returns a cached script.",
+                )
+                .arguments("sha1:string"),
             EngineSpec::new("debug", 3, eval::script_debug, Flags::NOSCRIPT)
                 .categories(Categories::SCRIPTING)
                 .docs(Group::Scripting, "3.2.0", "O(1)", "Refused: there is no debugger.")

@@ -198,4 +198,14 @@ public final class ScriptingCommands {
     public static Command<String> scriptLoad(Object script) {
         return Words.of(ReplyTypes.STRING, new Object[] {"SCRIPT", "LOAD", script});
     }
+
+    /**
+     * Returns a cached script.
+     *
+     * <p>{@code SCRIPT SHOW sha1}.
+     * Complexity: O(N), N being the script's bytes.
+     */
+    public static Command<String> scriptShow(Object sha1) {
+        return Words.of(ReplyTypes.STRING, new Object[] {"SCRIPT", "SHOW", sha1});
+    }
 }
