@@ -1,6 +1,6 @@
 """Strings that are set or deleted if they are what they should be (SET with IFEQ and its kin, DELEX, DELIFEQ), DIGEST,
-MSETEX, and SCRIPT SHOW: commands that redis-server has since 8.4 or Valkey since 8, beside a valkey-server where that has
-them."""
+MSETEX, and SCRIPT SHOW: commands that redis-server has since 8.4 or Valkey since 8, beside a valkey-server where that
+has them."""
 
 import pytest
 

@@ -296,10 +296,8 @@ fn write_as(
     let begun =
         begun.and_then(|()| libraries.values().try_for_each(|library| writer.function(&library.code)));
     let begun = begun.and_then(|()| {
-        let databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
-        databases
-            .into_iter()
-            .try_for_each(|(number, total)| writer.database(number, total.keys, total.with_expiry))
+        let mut databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
+        databases.try_for_each(|(number, total)| writer.database(number, total.keys, total.with_expiry))
     });
     let outcome = run(&job, pace, writer, begun);
     let copied_bytes = job.snapshot.copied_bytes();

@@ -646,8 +646,8 @@ impl Reads {
         warns
     }
 
-    /// About the bytes that the large values take that are being read: the record, what it is unpacked to, and
-    /// the value.
+    /// About the bytes that the large values take that are being read: the record, what it is unpacked to,
+    /// and the value.
     pub fn bytes_under_way(&self) -> usize {
         3 * self.queue.lock().reading_bytes
     }

@@ -560,26 +560,6 @@ fn hashes_whose_fields_are_apart() {
     for elements in [&["8", "1", "2"][..], &["x", "1", "2"], &["-1", "1", "2"], &[]] {
         assert_eq!(refused(key().string(listpack_of(elements))), unknown);
     }
-    // What a number names may stand anywhere before it.
-    let late = bytes().raw(&[opcode::SELECTDB, 0]).key(value_type::STRING, "s").string("v").raw(&template.0);
-    let late = late.key(value_type::HASH_TMPL_LP_REF, "k").string(&packed);
-    let own = bytes().raw(&[opcode::SELECTDB, 0]).key(value_type::HASH_TMPL_ARRAY, "own");
-    let own = own.raw(&[0]).string(listpack_of(&["a", "12"])).strings(&["1", "me"]);
-    for (file, expected) in [(late, &["0/s v", "0/k a=1,name=me"][..]), (own, &["0/own 12=me,a=1"])] {
-        assert_eq!(lines(&file.file(16)), expected);
-    }
-    // A short file takes no room for long fields without end.
-    let long = bytes().raw(&[opcode::HASH_TEMPLATE]).length(1).length(1).string("x".repeat(1 << 20));
-    let file = (0..256).fold(long, |file, number| {
-        file.key(value_type::HASH_TMPL_ARRAY_REF, &number.to_string()).length(1).string("v")
-    });
-    assert_eq!(lines(&file.clone().file(16)).len(), 256);
-    let short = bytes().raw(&[opcode::HASH_TEMPLATE]).length(1).length(1);
-    let short = short.compressed("x".repeat(1 << 20).as_bytes());
-    let file = (0..256).fold(short, |file, number| {
-        file.key(value_type::HASH_TMPL_ARRAY_REF, &number.to_string()).length(1).string("v")
-    });
-    assert!(refused(file).contains("far more room than the file"));
     let twice = template.clone().raw(&template.0);
     assert_eq!(refused(twice), "two lists of the fields of hashes have one number");
     // Payloads have their fields with them.
@@ -600,6 +580,31 @@ fn hashes_whose_fields_are_apart() {
     is_bad(bytes().raw(&[value_type::HASH_TMPL_ARRAY, 1]).length(2).strings(&["a", "a", "1", "me"]));
     let array = bytes().key(value_type::ARRAY, "k").length(0);
     assert_eq!(refused(array), "arrays, a type of Redis 8.8, are not supported");
+}
+
+#[test]
+fn fields_of_hashes_stand_anywhere_before_them_and_do_not_grow() {
+    let template = bytes().raw(&[opcode::HASH_TEMPLATE]).length(7).length(2).strings(&["a", "name"]);
+    let packed = listpack_of(&["7", "1", "me"]);
+    let late = bytes().raw(&[opcode::SELECTDB, 0]).key(value_type::STRING, "s").string("v").raw(&template.0);
+    let late = late.key(value_type::HASH_TMPL_LP_REF, "k").string(&packed);
+    let own = bytes().raw(&[opcode::SELECTDB, 0]).key(value_type::HASH_TMPL_ARRAY, "own");
+    let own = own.raw(&[0]).string(listpack_of(&["a", "12"])).strings(&["1", "me"]);
+    for (file, expected) in [(late, &["0/s v", "0/k a=1,name=me"][..]), (own, &["0/own 12=me,a=1"])] {
+        assert_eq!(lines(&file.file(16)), expected);
+    }
+    // A short file takes no room for long fields without end.
+    let long = bytes().raw(&[opcode::HASH_TEMPLATE]).length(1).length(1).string("x".repeat(1 << 20));
+    let file = (0..256).fold(long, |file, number| {
+        file.key(value_type::HASH_TMPL_ARRAY_REF, &number.to_string()).length(1).string("v")
+    });
+    assert_eq!(lines(&file.clone().file(16)).len(), 256);
+    let short = bytes().raw(&[opcode::HASH_TEMPLATE]).length(1).length(1);
+    let short = short.compressed("x".repeat(1 << 20).as_bytes());
+    let file = (0..256).fold(short, |file, number| {
+        file.key(value_type::HASH_TMPL_ARRAY_REF, &number.to_string()).length(1).string("v")
+    });
+    assert!(reason(&file.file(16)).contains("far more room than the file"));
 }
 
 #[test]
