@@ -110,6 +110,16 @@ pub enum Refusal {
     Full,
 }
 
+/// What a record is appended for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// A value that goes to disk.
+    Value,
+    /// Moving what is left of a sparse segment, which frees more slots than it takes. It may take one beyond
+    /// the limit: else a file that is full could not be cleaned.
+    Cleaning,
+}
+
 /// What a thread needs to make records of values.
 pub struct RecordEncoder {
     encoder: Encoder<'static>,
@@ -421,7 +431,7 @@ impl TierFile {
     /// Slots that the records of large values may take. Some are left to small values, and none can be had
     /// that a full disk has not got.
     fn slots_for_long(&self, state: &State) -> usize {
-        let slots_max = self.segments_max.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as usize;
+        let slots_max = self.slots_max().min(u64::from(u32::MAX)) as usize;
         let left = slots_max.saturating_sub(state.slots_in_use());
         let left = left.saturating_sub((slots_max / KEPT_PART).max(1));
         match state.disk_full {
@@ -435,7 +445,7 @@ impl TierFile {
     /// Takes a slot for the record of a large value.
     fn take_long_slot(&self) -> Option<u32> {
         let mut state = self.state();
-        if self.slots_for_long(&state) > 0 { self.take_slot(&mut state) } else { None }
+        if self.slots_for_long(&state) > 0 { self.take_slot(&mut state, For::Value) } else { None }
     }
 
     /// Notes that a large value could not be written: the disk has no more than what is in use.
@@ -457,7 +467,7 @@ impl TierFile {
         let place = Place::new(0, bytes.len(), facts).filter(|place| !is_long(*place));
         let place = place.ok_or(Refusal::Unfit)?;
         put_record(place, bytes, record);
-        self.append_record(record, place)
+        self.append_record(record, place, For::Value)
     }
 
     /// Copies the record of a value on disk to the open segment. One with slots of its own stays.
@@ -470,11 +480,11 @@ impl TierFile {
         let bytes = self.bytes(cold.segment().number(), place, 0..place.len()).map_err(|_| Refusal::Unfit)?;
         let mut record = Vec::new();
         put_record(place, &bytes, &mut record);
-        self.append_record(&mut record, place)
+        self.append_record(&mut record, place, For::Cleaning)
     }
 
     /// Adds a record that [`put_record`] has made, and takes its buffer if it is long.
-    fn append_record(&self, record: &mut Vec<u8>, place: Place) -> Result<Cold, Refusal> {
+    fn append_record(&self, record: &mut Vec<u8>, place: Place, what_for: For) -> Result<Cold, Refusal> {
         // Dropped after the lock: if nothing of it is named, that frees it.
         let mut _sealed = None;
         let mut state = self.state();
@@ -484,8 +494,11 @@ impl TierFile {
             Some(Refusal::Behind) if record.len() >= CHUNK_BYTES => {}
             Some(refusal) => return Err(refusal),
         }
+        if what_for == For::Value && state.slots_in_use() as u64 > self.slots_max() {
+            return Err(Refusal::Full);
+        }
         if state.open.as_ref().is_none_or(|open| open.chunk.end() + record.len() > SEGMENT_BYTES) {
-            let open = self.open_segment(&mut state);
+            let open = self.open_segment(&mut state, what_for);
             if open.is_err() && record.len() >= CHUNK_BYTES {
                 // What is smaller may still have room in the open segment.
                 return Err(Refusal::Unfit);
@@ -537,26 +550,33 @@ impl TierFile {
         }
     }
 
-    fn open_segment(&self, state: &mut State) -> Result<Open, Refusal> {
-        let number = self.take_slot(state).ok_or(Refusal::Full)?;
+    fn open_segment(&self, state: &mut State, what_for: For) -> Result<Open, Refusal> {
+        let number = self.take_slot(state, what_for).ok_or(Refusal::Full)?;
         let Some(itself) = self.itself.upgrade() else { return Err(Refusal::Full) };
         Ok(Open { segment: Segment::new(number, itself), chunk: Chunk::new(number, 0) })
     }
 
-    /// A place of a segment in the file that is free from now on no more. `None` if all are in use.
-    fn take_slot(&self, state: &mut State) -> Option<u32> {
-        if let Some(slot) = state.free.pop() {
-            return Some(slot);
+    /// A place of a segment in the file that is free from now on no more. `None` if as many as may be are in
+    /// use.
+    fn take_slot(&self, state: &mut State, what_for: For) -> Option<u32> {
+        let (in_use, most) = (state.slots_in_use() as u64, self.slots_max());
+        let may_take = match what_for {
+            For::Value => in_use < most,
+            For::Cleaning => in_use <= most || !state.free.is_empty(),
+        };
+        if !may_take {
+            return None;
         }
-        let next = state.used_ever;
-        state.used_ever += u32::from(self.unused_slots(state) > 0);
-        (state.used_ever > next).then_some(next)
+        state.free.pop().or_else(|| {
+            let next = state.used_ever;
+            state.used_ever = next.checked_add(1)?;
+            Some(next)
+        })
     }
 
-    /// Slots that have never been in use.
-    fn unused_slots(&self, state: &State) -> usize {
-        let left = self.segments_max.load(Ordering::Relaxed).saturating_sub(u64::from(state.used_ever));
-        left.min(u64::from(u32::MAX - state.used_ever)) as usize
+    /// The most slots that values may take.
+    fn slots_max(&self) -> u64 {
+        self.segments_max.load(Ordering::Relaxed)
     }
 
     /// Frees slots of which nothing is named any more, once their disk space has been given back.

@@ -323,6 +323,81 @@ fn parts_of_long_strings_are_read_alone() {
     assert_eq!(file.figures().read_errors, 0);
 }
 
+/// Appends until the file takes no more.
+fn fill(file: &TierFile, entry: &Entry) -> Vec<Cold> {
+    let mut encoder = RecordEncoder::default();
+    let mut colds = Vec::new();
+    loop {
+        match file.append(&mut encoder, entry) {
+            Ok(cold) => colds.push(cold),
+            Err(Refusal::Behind) => std::thread::yield_now(),
+            Err(refusal) => {
+                assert_eq!(refusal, Refusal::Full);
+                return colds;
+            }
+        }
+    }
+}
+
+fn segments_of(colds: &[Cold]) -> usize {
+    colds.iter().map(|cold| cold.segment().number()).collect::<std::collections::HashSet<_>>().len()
+}
+
+#[test]
+fn a_full_file_is_cleaned_and_takes_values_again() {
+    let file = file_in(&MemoryStorage::new(), 8);
+    let entry = text_entry(vec![b'x'; 100_000]);
+    let in_use = || file.figures().used_bytes / SEGMENT_BYTES as u64;
+    with_writer(&file, || {
+        let mut colds = fill(&file, &entry);
+        assert_eq!((segments_of(&colds), in_use()), (8, 8));
+        // A quarter of each segment is left.
+        let mut number = 0;
+        colds.retain(|_| {
+            number += 1;
+            number % 4 == 0
+        });
+        let sparse = file.sparse_segments();
+        assert!(sparse.len() >= 7);
+        for cold in &mut colds {
+            if sparse.contains(&cold.segment().number()) {
+                let copy = loop {
+                    match file.copy_record(cold) {
+                        Err(Refusal::Behind) => std::thread::yield_now(),
+                        copied => break copied.expect("there is a slot for that"),
+                    }
+                };
+                *cold = copy;
+                assert!(in_use() <= 9);
+            }
+        }
+        wait_until(|| in_use() <= 3);
+        let more = fill(&file, &entry);
+        assert!(segments_of(&more) >= 5 && in_use() == 8);
+        assert!(colds.iter().chain(&more).all(|cold| text_of(cold).len() == 100_000));
+    });
+}
+
+#[test]
+fn a_lower_limit_holds_for_slots_that_have_been_in_use() {
+    let file = file_in(&MemoryStorage::new(), 6);
+    let entry = text_entry(vec![b'x'; 100_000]);
+    let in_use = || file.figures().used_bytes / SEGMENT_BYTES as u64;
+    with_writer(&file, || {
+        let colds = fill(&file, &entry);
+        file.configure(2 * SEGMENT_BYTES as u64);
+        assert!(fill(&file, &entry).is_empty());
+        drop(colds);
+        wait_until(|| in_use() <= 1);
+        let colds = fill(&file, &entry);
+        assert_eq!(in_use(), 2);
+        file.configure(4 * SEGMENT_BYTES as u64);
+        let more = fill(&file, &entry);
+        assert_eq!(in_use(), 4);
+        assert!(colds.iter().chain(&more).all(|cold| text_of(cold).len() == 100_000));
+    });
+}
+
 #[test]
 fn a_damaged_block_is_noticed_where_it_is_read() {
     let storage = MemoryStorage::new();
