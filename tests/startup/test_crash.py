@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -65,10 +66,15 @@ def test_debug_ends_the_server_with_a_report(kind, word, status, says):
 
 
 def test_stack_traces_have_names_of_all_threads():
+    threads = ("worker-0", "worker-1", "worker-2", "background", "lazy-free")
     with Server("subject", workers=3) as server, server.connect() as connection:
+        # A thread gets its name when it first runs.
+        tasks = Path(f"/proc/{server.process.pid}/task")
+        names = lambda: {(task / "comm").read_text().strip() for task in tasks.iterdir()}
+        eventually(lambda: set(threads) <= names(), lambda: f"only {names()}")
         crash(server, connection, "DEBUG", "SEGFAULT")
         log = server.log_text()
-        for thread in ("worker-0", "worker-1", "worker-2", "background", "lazy-free"):
+        for thread in threads:
             assert re.search(rf"^\d+ {thread}( \*)?$", log, re.MULTILINE), thread
         crashed = re.search(r"^\d+ worker-\d \*\n(.*?)\n\n", log, re.MULTILINE | re.DOTALL)[1]
         # Innermost first, with its line.
