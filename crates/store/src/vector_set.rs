@@ -307,12 +307,10 @@ impl VectorSet {
     /// Adds an element as planned with a draft of a set. `false` and no change if that is another set, or so
     /// changed since that [`VectorSet::set`] might do something else.
     pub fn add_planned(&mut self, name: &[u8], target: &Target, plan: Plan) -> bool {
-        let is_known = self.find(name).is_some();
-        let body = &mut *self.body;
-        if is_known {
-            body.graph.give_up(&plan.0);
+        if self.find(name).is_some() {
             return false;
         }
+        let body = &mut *self.body;
         let (uid, element) = (body.last_uid + 1, body.next_number());
         let new = (&target.0[..], level_of(uid));
         if !body.graph.insert_planned(&body.space, element, new, plan.0) {

@@ -244,11 +244,6 @@ impl Graph {
         if is_sure { Answer::Known(victim) } else { Answer::Unknown }
     }
 
-    /// Ends a plan that is not applied.
-    pub fn give_up(&mut self, plan: &GraphPlan) {
-        self.journal.end_plan(plan.moment);
-    }
-
     /// Inserts an element as planned, if the insertion alone would do the same. `false` and no change if not.
     pub fn insert_planned(
         &mut self,
