@@ -14,7 +14,6 @@ mod image;
 mod strings;
 mod sweep;
 mod unread;
-pub(crate) mod work;
 
 pub use unread::{ForRequest, Lent, Take, TakenPart, Unread};
 
@@ -46,8 +45,6 @@ pub struct Mode {
     pub no_touch: bool,
     /// Large values are to be read as images, once no shard is locked ([`Access::wants_image`]).
     pub leaves_large: bool,
-    /// The handler may leave work to be done before it runs again ([`Access::leave_work`]).
-    pub leaves_work: bool,
 }
 
 /// The time while a log is loaded: before every expiry. Keys that had expired when the log was written are

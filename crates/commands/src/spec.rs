@@ -169,8 +169,6 @@ bit_set! {
         /// Tells whether the server is well: refused as writes are while the disk does not take them, so that
         /// Sentinel lets a replica take over.
         TELLS_HEALTH = 16;
-        /// Leaves what takes long to be done with its shard unlocked ([`crate::Work`]).
-        LEAVES_WORK = 17;
     }
 }
 

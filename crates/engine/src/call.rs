@@ -13,9 +13,6 @@
 //! again on an image of the value. In transactions and scripts it runs under their locks. A caller that sends
 //! the reply while it is being written runs that part itself ([`read_left_image`]).
 //!
-//! A request that has long to search before it changes a value [leaves that](mantissa_commands::Work): it is
-//! done with the shard unlocked, and the handler runs again.
-//!
 //! A request that turns out to need values on disk ends before it has changed anything, and is run again from
 //! its beginning once they have been read.
 
@@ -23,9 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{
-    Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, Work, find_keys,
-};
+use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{KeyHash, LockedShards};
 use mantissa_sys::QuickInstant;
@@ -245,7 +240,7 @@ fn run_data(
     let is_replayed = context.is_loading;
     let read = session.rerun.is_noted.then(|| (session.part.take(), session.rerun.lent.take()));
     let Context { active, now_ms, random_state, collected, outbox, .. } = context;
-    let mode = mode_of_request(engine, session, call, is_replayed);
+    let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
     let mut access =
         Access::new(locked, session.database, *now_ms, &active.settings, mode, random_state, collected);
@@ -268,7 +263,6 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let work = if mode.leaves_work { access.take_work() } else { None };
     let image = if access.wants_image() { image(engine, &access, command, args) } else { None };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
@@ -291,45 +285,19 @@ fn run_data(
     if let Some(expired) = expired.filter(|expired| !expired.is_empty()) {
         expiry::remove(context, expired);
     }
-    if let Some(work) = work {
-        return run_after(context, session, call, (work, handler), reply);
-    }
     let Some(image) = image else { return outcome };
     reply.truncate(start);
     read_or_leave(context, session, args, handler, image, reply)
 }
 
-/// Does the work that a handler has left, and runs the handler again.
-#[cold]
-fn run_after(
-    context: &mut Context,
-    session: &mut Session,
-    call: Call<'_>,
-    (work, handler): (Work, DataHandler),
-    reply: &mut Reply,
-) -> Outcome {
-    context.collected.work_done = Some(work());
-    let outcome = run_data(context, session, call, handler, reply);
-    context.collected.work_done = None;
-    outcome
-}
-
 #[inline]
-fn mode_of_request(engine: &Engine, session: &Session, call: Call<'_>, is_replayed: bool) -> Mode {
+fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode {
     Mode {
         may_block: !is_replayed,
         serving: false,
         no_touch: session.no_touch,
-        leaves_work: leaves_work(engine, call, is_replayed),
         leaves_large: call.command.info.reads_much.is_some() && reads_much(call.command, call.args),
     }
-}
-
-/// Whether a call may leave work to be done with its shard unlocked. Without other workers nobody would be
-/// there to use that.
-#[inline]
-fn leaves_work(engine: &Engine, call: Call<'_>, is_replayed: bool) -> bool {
-    call.command.info.traits.has(Traits::LEAVES_WORK) && !is_replayed && engine.worker_count() > 1
 }
 
 /// Whether a call, also one that another command carries, may read much of a value.

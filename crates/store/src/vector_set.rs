@@ -16,16 +16,11 @@
 //!
 //! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
 //! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
-//! chunks that it touches and that are shared: of up to 32 KB for vectors, 4 KB for links.
-//!
-//! Insertions can be [planned](VectorSet::draft) on a clone, so that many threads search for one set.
+//! chunks of up to 32 KB that it touches and that are shared.
 
 mod graph;
 mod load;
 mod names;
-mod plan;
-#[cfg(test)]
-mod plan_tests;
 mod rows;
 mod search;
 mod space;
@@ -41,8 +36,7 @@ use crate::Collection;
 use graph::{Graph, level_of};
 pub use load::{LoadedElement, VectorSetBuilder, VectorSetError, VectorSetState};
 use names::Names;
-use plan::{GraphPlan, Moment};
-use search::{Extent, Near, Scratch, Untraced, with_scratch};
+use search::{Extent, Near, Scratch, with_scratch};
 pub use space::{Projection, Quantization};
 use space::{Space, head};
 
@@ -146,31 +140,6 @@ impl Neighbour {
 /// A vector in the form in which the elements of a set have theirs.
 #[derive(Clone, Debug)]
 pub struct Target(Vec<u64>);
-
-/// An image of a set, on which the insertion of an element is planned.
-pub struct Draft {
-    image: VectorSet,
-    moment: Moment,
-    /// The number of the insertion, if all that are being planned come first.
-    uid: u64,
-}
-
-/// What the insertion of an element does to a set.
-pub struct Plan(GraphPlan);
-
-impl Draft {
-    /// The set.
-    pub fn set(&self) -> &VectorSet {
-        &self.image
-    }
-
-    /// Plans the insertion of an element that the set does not have. `None` if there is nothing to find out.
-    pub fn plan(self, target: &Target, ef: usize) -> Option<Plan> {
-        let Body { graph, space, .. } = &*self.image.body;
-        let level = level_of(self.uid);
-        with_scratch(|scratch| graph.plan(space, (&target.0, level, ef), self.moment, scratch)).map(Plan)
-    }
-}
 
 /// How elements are searched.
 pub struct Search<'f> {
@@ -284,8 +253,12 @@ impl VectorSet {
         let found = body.names.find(name, |element| body.elements.get(element as usize).text.parts().0);
         let Some(element) = found else {
             let element = body.free_number();
-            body.name_element(element, name);
+            let text = ElementText::new(name, b"");
+            body.text_bytes += text.0.memory_usage();
+            body.put_element(element, text);
+            body.names.insert(element, name, |other| body.elements.get(other as usize).text.parts().0);
             body.insert(element, target, ef);
+            body.len += 1;
             return true;
         };
         let row = body.graph.rows().get(element);
@@ -296,32 +269,6 @@ impl VectorSet {
             body.insert(element, target, ef);
         }
         false
-    }
-
-    /// An image on which to plan the insertion of an element.
-    pub fn draft(&mut self) -> Draft {
-        let moment = self.body.graph.journal.begin_plan();
-        Draft { image: self.clone(), moment, uid: self.body.last_uid + u64::from(moment.plans) }
-    }
-
-    /// Adds an element as planned with a draft of a set. `false` and no change if that is another set, or so
-    /// changed since that [`VectorSet::set`] might do something else.
-    pub fn add_planned(&mut self, name: &[u8], target: &Target, plan: Plan) -> bool {
-        if self.find(name).is_some() {
-            return false;
-        }
-        let body = &mut *self.body;
-        let (uid, element) = (body.last_uid + 1, body.next_number());
-        let new = (&target.0[..], level_of(uid));
-        if !body.graph.insert_planned(&body.space, element, new, plan.0) {
-            return false;
-        }
-        let taken = body.free_number();
-        debug_assert_eq!(taken, element);
-        body.name_element(element, name);
-        body.last_uid = uid;
-        body.elements.get_mut(element as usize).uid = uid;
-        true
     }
 
     /// Removes an element.
@@ -395,7 +342,7 @@ impl VectorSet {
         let compared_max = if search.filter.is_some() { search.compared_max } else { usize::MAX };
         let extent = Extent { ef: search.ef.max(search.count), compared_max, filter: search.filter };
         with_scratch(|scratch| {
-            graph.search_down(space, &target.0, 0, extent, scratch, &mut Untraced);
+            graph.search_down(space, &target.0, 0, extent, scratch);
             self.body.shown(target, scratch.found.iter().take(search.count).copied())
         })
     }
@@ -461,24 +408,6 @@ impl Body {
     fn free_number(&mut self) -> u32 {
         // Numbers end long after memory does: an element takes some hundred bytes.
         self.free.pop().unwrap_or(self.elements.len() as u32)
-    }
-
-    /// What [`Body::free_number`] will be.
-    fn next_number(&self) -> u32 {
-        match self.free.len() {
-            0 => self.elements.len() as u32,
-            len => *self.free.get(len - 1),
-        }
-    }
-
-    /// Makes an element of this number and name.
-    fn name_element(&mut self, element: u32, name: &[u8]) {
-        let text = ElementText::new(name, b"");
-        self.text_bytes += text.0.memory_usage();
-        self.put_element(element, text);
-        let elements = &self.elements;
-        self.names.insert(element, name, |other| elements.get(other as usize).text.parts().0);
-        self.len += 1;
     }
 
     fn put_element(&mut self, element: u32, text: ElementText) {

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
 
-use super::work::{Work, WorkDone};
 use super::{Counts, ForRequest, Unread};
 use crate::effects::{Effects, Event, EventClass};
 
@@ -33,10 +32,6 @@ pub struct Collected {
     unread: RefCell<Vec<Unread>>,
     /// Records that are to be read for the command alone before it runs again.
     for_request: RefCell<Option<ForRequest>>,
-    /// What is to be done before the command runs again.
-    pub(super) work: Option<Work>,
-    /// What that has come to.
-    pub work_done: Option<WorkDone>,
 }
 
 impl Collected {
@@ -154,8 +149,6 @@ impl Collected {
             leaves_unread: _,
             unread: _,
             for_request: _,
-            work: _,
-            work_done: _,
         } = std::mem::take(self);
         effects.dirty += dirty;
         effects.hits += hits.get();

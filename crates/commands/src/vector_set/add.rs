@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::vector_set::{
-    DIMENSION_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Plan, Projection, Quantization, Target,
-    VectorSetOptions,
+    DIMENSION_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Projection, Quantization, VectorSetOptions,
 };
 use mantissa_store::{ValueType, VectorSet};
 
@@ -35,7 +34,7 @@ impl<'a> Options<'a> {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(INVALID);
             if parse::is(word, "CAS") {
-                // Redis searches on another thread then. A long search takes no lock here either way.
+                // Redis searches on another thread then. Here the shard stays locked either way.
             } else if parse::is(word, "NOQUANT") {
                 options.quantization = Some(Quantization::None);
             } else if parse::is(word, "BIN") {
@@ -99,46 +98,12 @@ impl<'a> Options<'a> {
 /// The most numbers of a matrix: 256 MB.
 const PROJECTION_NUMBERS_MAX: usize = 64 << 20;
 
-/// Plans that are made for an insertion at most. One in a hundred is void where eight threads add to a set
-/// of 60,000. What is left after that is inserted with the shard locked.
-const TRIES_MAX: u32 = 3;
-/// Comparisons from which on the search of an insertion is worth another locking. One into 60,000 elements of
-/// 128 numbers takes 170 microseconds alone, and 2 to 8 more with a plan.
-const COMPARISONS_MIN: usize = 2000;
-
-/// An insertion that was planned with no shard locked.
-struct Planned {
-    vector: GivenVector,
-    target: Target,
-    plan: Option<Plan>,
-    /// Plans that were made for it.
-    tries: u32,
-}
-
-/// Whether insertions compare with so many elements that they are planned.
-fn is_planning_worthwhile(set: &VectorSet, ef: usize) -> bool {
-    set.len().min(ef.saturating_mul(set.links_max() as usize)) >= COMPARISONS_MIN
-}
-
-/// A vector as a set keeps it.
-fn target(set: &VectorSet, numbers: Vec<f32>) -> Target {
-    set.target(match set.projection() {
-        Some(projection) => projection.apply(&numbers),
-        None => numbers,
-    })
-}
-
 pub(super) fn vadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     check_arity(args, "VADD", 5..=usize::MAX)?;
     let key = args.at(1);
-    let planned = access.take_work_done::<Planned>();
-    let (vector, plan, tries) = match planned.map(|planned| *planned) {
-        Some(Planned { vector, target, plan, tries }) => (vector, plan.map(|plan| (target, plan)), tries),
-        None => (GivenVector::parse(args, 2, true)?, None, 0),
-    };
+    let vector = GivenVector::parse(args, 2, true)?;
     let name = args.get(vector.end).ok_or_else(|| Error::arity("VADD"))?;
     let options = Options::parse(args.from(vector.end + 1))?;
-    let leaves_work = access.may_leave_work();
     match access.collection_mut::<VectorSet>(key)? {
         Some(set) => options.check(set, &vector)?,
         None => {
@@ -149,22 +114,12 @@ pub(super) fn vadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     let Some(set) = access.collection_mut::<VectorSet>(key)? else {
         return Err(Error::NO_SUCH_KEY);
     };
-    let ef = options.ef.unwrap_or(EF_DEFAULT);
-    let is_planned = plan.is_some_and(|(target, plan)| set.add_planned(name, &target, plan));
-    if !is_planned
-        && leaves_work
-        && tries < TRIES_MAX
-        && is_planning_worthwhile(set, ef)
-        && set.find(name).is_none()
-    {
-        let draft = set.draft();
-        return Err(access.leave_work(Box::new(move || {
-            let target = target(draft.set(), vector.numbers.clone());
-            let plan = draft.plan(&target, ef);
-            Box::new(Planned { vector, target, plan, tries: tries + 1 })
-        })));
-    }
-    let is_new = is_planned || set.set(name, &target(set, vector.numbers), ef);
+    let numbers = match set.projection() {
+        Some(projection) => projection.apply(&vector.numbers),
+        None => vector.numbers,
+    };
+    let target = set.target(numbers);
+    let is_new = set.set(name, &target, options.ef.unwrap_or(EF_DEFAULT));
     if let Some(attribute) = options.attribute
         && let Some(element) = set.find(name)
     {

@@ -2,7 +2,7 @@
 
 use super::{add, query, search};
 use crate::module_rows::{CHANGED_KEY, READ_KEY};
-use crate::spec::{Categories, Flags, Group, Traits};
+use crate::spec::{Categories, Flags, Group};
 use crate::{DataHandler, DataSpec, long_reads};
 
 const fn row(
@@ -33,8 +33,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
          number:double*)) element:string cas:pure-token@CAS? \
          quantization:oneof(noquant:pure-token@NOQUANT q8:pure-token@Q8 bin:pure-token@BIN)? \
          ef:integer@EF? attributes:string@SETATTR? numlinks:integer@M?",
-    )
-    .traits(Traits::LEAVES_WORK),
+    ),
     row(
         "vrem",
         add::vrem,

@@ -22,12 +22,12 @@ impl Sample for VectorSet {
     }
 }
 
-pub(super) fn options(dimension: u32, quantization: Quantization, links: u32) -> VectorSetOptions {
+fn options(dimension: u32, quantization: Quantization, links: u32) -> VectorSetOptions {
     VectorSetOptions { dimension, quantization, links, projection: None }
 }
 
 /// A vector near one of so many centres.
-pub(super) fn clustered(random: &mut Random, dimension: usize, centres: u64) -> Vec<f32> {
+fn clustered(random: &mut Random, dimension: usize, centres: u64) -> Vec<f32> {
     let centre = random.next() % centres;
     (0..dimension as u64)
         .map(|index| {
