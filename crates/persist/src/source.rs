@@ -17,7 +17,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 const BUFFER_BYTES_MIN: usize = 1 << 10;
 /// Bytes of fields of hashes that any file may have copied for their numbers.
 const TEMPLATE_BYTES_FREE: u64 = 64 << 20;
-/// And for each byte that has been read: a value of a byte may have a field as long as this.
+/// And for each byte of the file and of values: a value of a byte may have a field as long as this.
 const TEMPLATE_FACTOR: u64 = 256;
 /// Why a number names no fields.
 pub const NO_TEMPLATE: &str = "hash's number of fields is unknown, or names none";
@@ -81,6 +81,8 @@ pub struct Source<'a, R> {
     templates: HashMap<u64, Arc<[Box<[u8]>]>>,
     /// Bytes of fields that [`Source::template`] has given.
     template_bytes: u64,
+    /// Bytes of values that came with them, unpacked.
+    template_values: u64,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     progress_next: u64,
 }
@@ -123,6 +125,7 @@ impl<'a, R: Read> Source<'a, R> {
             total,
             templates: HashMap::new(),
             template_bytes: 0,
+            template_values: 0,
             progress: None,
             progress_next: PROGRESS_STEP_BYTES,
         }
@@ -151,13 +154,15 @@ impl<'a, R: Read> Source<'a, R> {
         self.templates.insert(number, fields.into()).is_none()
     }
 
-    /// The fields that a number names, to be copied into a hash. A file gets no more bytes of them than are
-    /// in proportion to its own.
-    pub fn template(&mut self, number: u64) -> Result<Arc<[Box<[u8]>]>, &'static str> {
+    /// The fields that a number names, to be copied into a hash beside `values` bytes of values that have
+    /// been read. A file gets no more bytes of fields than are in proportion to what it has.
+    pub fn template(&mut self, number: u64, values: usize) -> Result<Arc<[Box<[u8]>]>, &'static str> {
         let fields = self.templates.get(&number).map(Arc::clone).filter(|fields| !fields.is_empty());
         let fields = fields.ok_or(NO_TEMPLATE)?;
         self.template_bytes += fields.iter().map(|field| field.len() as u64).sum::<u64>();
-        let most = TEMPLATE_BYTES_FREE + self.offset().saturating_mul(TEMPLATE_FACTOR);
+        self.template_values += values as u64;
+        let read = self.offset().saturating_add(self.template_values);
+        let most = TEMPLATE_BYTES_FREE + read.saturating_mul(TEMPLATE_FACTOR);
         if self.template_bytes > most {
             return Err("hashes that name their fields by numbers would take far more room than the file");
         }

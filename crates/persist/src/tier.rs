@@ -116,7 +116,7 @@ enum For {
     /// A value that goes to disk.
     Value,
     /// Moving what is left of a sparse segment, which frees more slots than it takes. It may take one beyond
-    /// the limit: else a file that is full could not be cleaned.
+    /// the limit, or beyond what was in use when that was lowered: else a file that is full could not be cleaned.
     Cleaning,
 }
 
@@ -200,6 +200,8 @@ struct State {
     /// Segments that are free, and the number of those that were ever used.
     free: Vec<u32>,
     used_ever: u32,
+    /// The most slots that cleaning may come to.
+    cleaning_max: u64,
     /// All full segments in use, and some that are not any more.
     segments: Vec<Full>,
     /// The same of records that have slots of their own.
@@ -302,6 +304,8 @@ impl TierFile {
     /// Changes the largest size.
     pub fn configure(&self, bytes_max: u64) {
         self.segments_max.store(bytes_max / SEGMENT_BYTES as u64, Ordering::Relaxed);
+        let mut state = self.state();
+        state.cleaning_max = state.slots_in_use() as u64 + 1;
     }
 
     /// Adds the value of an entry, which stays as it is.
@@ -562,7 +566,7 @@ impl TierFile {
         let (in_use, most) = (state.slots_in_use() as u64, self.slots_max());
         let may_take = match what_for {
             For::Value => in_use < most,
-            For::Cleaning => in_use <= most || !state.free.is_empty(),
+            For::Cleaning => in_use < state.cleaning_max.max(most),
         };
         if !may_take {
             return None;
@@ -740,7 +744,7 @@ impl TierFile {
     }
 
     /// Segments of whose records less than half is named, if enough space is lost to them: those that are
-    /// worth emptying.
+    /// worth emptying, the sparsest first, and no more of them than there is room for what is left in them.
     pub fn sparse_segments(&self) -> Vec<u32> {
         let mut state = self.state();
         state.segments.retain(|full| full.segment.strong_count() > 0);
@@ -751,8 +755,25 @@ impl TierFile {
         if used <= named + named / 2 + 2 * SEGMENT_BYTES as u64 {
             return Vec::new();
         }
-        let sparse = segments.iter().filter(|(segment, bytes)| segment.named_bytes() < bytes / SPARSE_PART);
-        sparse.map(|(segment, _)| segment.number()).collect()
+        let named = |(segment, bytes): &(Arc<Segment>, u64)| {
+            let named = segment.named_bytes();
+            (named < bytes / SPARSE_PART).then_some((named, segment.number()))
+        };
+        let mut sparse: Vec<(u64, u32)> = segments.iter().filter_map(named).collect();
+        sparse.sort_unstable();
+        let mut state = self.state();
+        let in_use = state.slots_in_use() as u64;
+        // After a limit was lowered it comes down with what is in use.
+        state.cleaning_max = (self.slots_max() + 1).max(state.cleaning_max.min(in_use + 1));
+        // What does not fit at the end of a slot goes to the next.
+        let mut room = state.cleaning_max.saturating_sub(in_use) * (SEGMENT_BYTES as u64 / 4 * 3);
+        drop(state);
+        let fits = |&(index, (named, _)): &(usize, (u64, u32))| {
+            let fits = index == 0 || named <= room;
+            room = room.saturating_sub(named);
+            fits
+        };
+        sparse.into_iter().enumerate().take_while(fits).map(|(_, (_, number))| number).collect()
     }
 
     /// Whether so much waits to be written that nothing is appended until some of it has been. False while

@@ -14,10 +14,8 @@ const COMMON: usize = 16;
 /// The outcome of [`draw`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
-    /// Some shard with keys to evict has been looked at.
+    /// Some shard has been looked at, or may have keys to evict.
     Looked,
-    /// Some shard may have others, but another thread has it locked.
-    PastLocked,
     /// No shard has any key to evict.
     NothingThere,
 }
@@ -31,11 +29,11 @@ pub fn draw(keyspace: &Keyspace, policy: Policy, drawer: Drawer<'_>) -> Drawn {
     let mut drawn = Drawn::NothingThere;
     for index in (first..first + count).map(|index| index % count) {
         let Ok(mut locked) = keyspace.try_lock(ShardSet::one(index)) else {
-            drawn = Drawn::PastLocked;
+            drawn = Drawn::Looked;
             continue;
         };
         if locked.shard_mut(index).is_some_and(|shard| draw.draw_shard(shard)) {
-            return if drawn == Drawn::NothingThere { Drawn::Looked } else { drawn };
+            return Drawn::Looked;
         }
     }
     drawn

@@ -27,7 +27,7 @@ use mantissa_sys::{clock, simulation};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::memory_limit::{Candidate, Drawer, Drawn, Offloader, Policy, Verdict, draw, quick_bytes};
+use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw, quick_bytes};
 use crate::state::tier::Offered;
 
 /// Candidates that one attempt tries at most.
@@ -216,8 +216,7 @@ impl Room<'_> {
             return None;
         }
         let began = clock::now();
-        // What a shard has that another thread has locked is not known.
-        let (mut fruitless, mut is_all_known) = (0, true);
+        let mut fruitless = 0;
         loop {
             if self.engine.pressure.excess(self.limit) <= 0 {
                 return Some(Verdict::WithinLimit);
@@ -226,19 +225,15 @@ impl Room<'_> {
                 return Some(Verdict::InProgress);
             }
             match self.attempt(policy, offloader, random_state) {
-                Moved::Yes => (fruitless, is_all_known) = (0, true),
+                Moved::Yes => fruitless = 0,
                 // Whether it can be moved is not known yet.
                 Moved::LeftToAnother => {}
                 Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
-                Moved::Refused(_) => (fruitless, is_all_known) = (FRUITLESS_MAX, true),
-                Moved::Locked => {
-                    fruitless += 1;
-                    is_all_known = false;
-                }
-                Moved::No => fruitless += 1,
+                Moved::Refused(_) => fruitless = FRUITLESS_MAX,
+                Moved::Locked | Moved::No => fruitless += 1,
             }
             if fruitless >= FRUITLESS_MAX {
-                if !is_all_known || self.is_over_by_reads() {
+                if self.is_over_by_reads() {
                     return Some(Verdict::InProgress);
                 }
                 offloader.rests_until_ms = self.now_ms + REST_MS;
@@ -269,8 +264,8 @@ impl Room<'_> {
     /// here.
     fn attempt(&self, policy: Policy, offloader: &mut Offloader, random_state: &mut u64) -> Moved {
         let drawer = Drawer { pool: &mut offloader.pool, random_state, now_ms: self.now_ms };
-        let drawn = draw(&self.engine.keyspace, policy, drawer);
-        let mut outcome = if drawn == Drawn::PastLocked { Moved::Locked } else { Moved::No };
+        draw(&self.engine.keyspace, policy, drawer);
+        let mut outcome = Moved::No;
         for _ in 0..ATTEMPTS_MAX {
             let Some(candidate) = offloader.pool.take_best() else { break };
             match self.move_candidate(policy, &mut offloader.encoder, &candidate) {

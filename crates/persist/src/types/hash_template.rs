@@ -8,7 +8,7 @@
 //! fields               0, listpack of strings; or 1, count, strings
 //! ```
 //!
-//! Payloads of DUMP have the first two, files the others. What the numbers name stands before the first key.
+//! Payloads of DUMP have the first two, files the others. What the numbers name stands somewhere before.
 
 use super::hash::put_field;
 use super::reading::refused;
@@ -46,7 +46,7 @@ pub fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
         let packed = source.string_owned()?;
         let find = |number| match fields {
             Some(fields) => Ok(fields),
-            None => source.template(number),
+            None => source.template(number, packed.len()),
         };
         let hash = of_listpack(&packed, find, limits);
         return hash.map_err(|damage| LoadError { offset, reason: damage.reason.to_owned() });
@@ -55,7 +55,7 @@ pub fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
         Some(fields) => Ok(fields),
         None => {
             let number = source.length()?;
-            source.template(number)
+            source.template(number, 0)
         }
     };
     let fields = match fields {
