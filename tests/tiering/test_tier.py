@@ -544,3 +544,31 @@ def test_a_folder_that_is_not_there_is_told(start_server, tmp_path):
     server = start_server(options={"tier-dir": str(tmp_path / "none")}, wait=False)
     assert server.process.wait(20) != 0
     assert "Can't keep values in" in server.log_path.read_text()
+
+
+def test_a_full_file_is_tidied_and_takes_values_again(tiered):
+    """Also where its limit is lowered."""
+    server = tiered(**{"maxmemory": "40mb", "tier-max-size": "96mb"})
+    random = generator("a full file")
+    with server.connect() as connection:
+        size = lambda: int(figure(connection, "tier_file_bytes"))
+
+        def filled(name):
+            """The keys that there is room for."""
+            for number in range(100_000):
+                if connection("SET", f"{name}:{number}", f"{number:05d}" * 2_000).is_error:
+                    return [f"{name}:{number}" for number in range(number)]
+
+        keys = filled("first")
+        assert size() == 96 << 20
+        for limit_mb in (96, 64):
+            connection.call("CONFIG", "SET", "tier-max-size", str(limit_mb << 20))
+            gone = {key for key in keys if random.random() < 0.8}
+            connection.call("UNLINK", *gone)
+            keys = [key for key in keys if key not in gone]
+            eventually(lambda: size() <= 64 << 20, lambda: f"{size()} bytes")
+            more = filled(f"then:{limit_mb}")
+            assert len(more) > 1_500 and size() <= limit_mb << 20
+            keys += more
+        for key in random.sample(keys, 100):
+            assert connection.call("GET", key) == b"%05d" % int(key.rsplit(":", 1)[1]) * 2_000
