@@ -116,7 +116,8 @@ enum For {
     /// A value that goes to disk.
     Value,
     /// Moving what is left of a sparse segment, which frees more slots than it takes. It may take one beyond
-    /// the limit, or beyond what was in use when that was lowered: else a file that is full could not be cleaned.
+    /// the limit, or beyond what was in use when that was lowered: else a file that is full could not be
+    /// cleaned.
     Cleaning,
 }
 

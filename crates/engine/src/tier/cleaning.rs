@@ -3,9 +3,9 @@
 //! What is left in them is copied to the open segment. Which entries name it is found by a walk over all
 //! entries, a few with their shard locked at a time: so a record need not know its key, and keys can be
 //! renamed and moved as if nothing were on disk. The walk begins only where that gives much space back
-//! ([`mantissa_persist::tier::TierFile::sparse_segments`]), and one walk empties as many such segments as there
-//! is room for: it comes across the records of all of them by turns, so one more would keep all from becoming
-//! empty.
+//! ([`mantissa_persist::tier::TierFile::sparse_segments`]), and one walk empties as many such segments as
+//! there is room for: it comes across the records of all of them by turns, so one more would keep all from
+//! becoming empty.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
