@@ -13,7 +13,8 @@ use crate::parse;
 /// Entries, and pending entries of each list, that FULL shows unless told.
 const FULL_COUNT: usize = 10;
 
-fn unsigned(reply: &mut Reply, number: u64) {
+/// As Redis shows a number without a sign: above `i64::MAX` as negative.
+pub(super) fn unsigned(reply: &mut Reply, number: u64) {
     reply.integer(number as i64);
 }
 

@@ -4,6 +4,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::stream::{Group, Pending, StreamId};
 
 use super::id::{parse_interval, reply_id};
+use super::info::unsigned;
 use super::no_key_or_group;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -78,7 +79,7 @@ fn list(group: &Group, filter: &Filter<'_>, now_ms: i64, reply: &mut Reply) {
         reply_id(reply, id);
         reply.bulk(consumer.name());
         reply.integer(idle);
-        reply.integer(pending.delivery_count as i64);
+        unsigned(reply, pending.delivery_count);
         count += 1;
         count < filter.count
     };

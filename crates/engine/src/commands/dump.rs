@@ -131,7 +131,7 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 /// Logs a RESTORE such that it has the same effect at any time, and on a replica that is a Redis 8.2: with
 /// this `expiry`, where it was relative, and with a payload of a version that this reads.
 fn log_restore(access: &mut Access<'_>, args: Args<'_>, expiry: Option<i64>) {
-    let entry = if is_later(args.at(3)) { access.peek(args.at(1)) } else { None };
+    let entry = if access.logs() && is_later(args.at(3)) { access.peek(args.at(1)) } else { None };
     let payload = entry.map(|entry| dump_named(args.at(1), entry.value(), &write_options(access.settings())));
     if expiry.is_none() && payload.is_none() {
         return;

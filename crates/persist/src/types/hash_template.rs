@@ -52,16 +52,14 @@ pub fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
         return hash.map_err(|damage| LoadError { offset, reason: damage.reason.to_owned() });
     }
     let fields = match fields {
-        Some(fields) => Ok(fields),
+        Some(fields) => fields,
         None => {
             let number = source.length()?;
-            source.template(number, 0)
+            match source.template(number, 0) {
+                Ok(fields) => fields,
+                Err(reason) => return source.error(offset, reason),
+            }
         }
-    };
-    let fields = match fields {
-        Ok(fields) if !fields.is_empty() => fields,
-        Ok(_) => return source.error(offset, NO_FIELDS.reason),
-        Err(reason) => return source.error(offset, reason),
     };
     let mut hash = Hash::new();
     for field in &*fields {
@@ -82,9 +80,6 @@ fn of_listpack(
     let Some(Element::Integer(number)) = values.next().transpose()? else { return Err(NO_FIELDS) };
     let fields = find(u64::try_from(number).map_err(|_| NO_FIELDS)?);
     let fields = fields.map_err(|reason| Damage { at: 0, reason })?;
-    if fields.is_empty() {
-        return Err(NO_FIELDS);
-    }
     let (mut hash, mut scratch) = (Hash::new(), [0; INTEGER_TEXT_MAX]);
     for field in &*fields {
         let value = values.next().ok_or(OTHER_COUNT)??;
@@ -93,7 +88,7 @@ fn of_listpack(
     if values.next().is_some() { Err(OTHER_COUNT) } else { Ok(hash) }
 }
 
-/// Reads fields that stand in front of their values.
+/// Reads fields that stand in front of their values: one at least.
 fn read_fields<R: Read>(source: &mut Source<R>) -> Result<Fields, LoadError> {
     let offset = source.offset();
     let mut fields: Vec<Box<[u8]>> = Vec::new();
@@ -116,6 +111,9 @@ fn read_fields<R: Read>(source: &mut Source<R>) -> Result<Fields, LoadError> {
             }
         }
         _ => return source.error(offset, "hash has its fields in an unknown form"),
+    }
+    if fields.is_empty() {
+        return source.error(offset, NO_TEMPLATE);
     }
     Ok(fields.into())
 }
