@@ -1,13 +1,18 @@
-//! Compiles the C header's implementation, optimised in every profile: a debug build of the server still
+//! Compiles the implementations of the C headers, optimised in every profile: a debug build of the server still
 //! reads and prints numbers at full speed.
 
 fn main() {
-    let header = "../../number/mantissa_number.h";
-    println!("cargo:rerun-if-changed={header}");
-    println!("cargo:rerun-if-changed=src/mantissa_number.c");
+    let number = "../../number";
+    for name in ["mantissa_number.h", "mantissa_kernels.h", "kernels"] {
+        println!("cargo:rerun-if-changed={number}/{name}");
+    }
+    let sources = ["src/mantissa_number.c", "src/mantissa_kernels.c"];
+    for source in sources {
+        println!("cargo:rerun-if-changed={source}");
+    }
     cc::Build::new()
-        .file("src/mantissa_number.c")
-        .include("../../number")
+        .files(sources)
+        .include(number)
         .std("c99")
         .opt_level(3)
         .force_frame_pointer(false)

@@ -10,7 +10,8 @@
 //! functions append to a vector. Only [`long_double`] may allocate, and only for numbers beyond 19 digits
 //! or 128 bits.
 //!
-//! Floats and bulk encoding are the C header `number/mantissa_number.h`, compiled by the build script.
+//! Floats and bulk encoding are the C header `number/mantissa_number.h`, work on vectors of numbers is
+//! `number/mantissa_kernels.h`; the build script compiles them.
 //! Integers, varints and Redis's own text forms are native Rust, because they are shorter than a call that
 //! cannot be inlined. The vectors in `number/vectors` hold both to the same answers.
 //!
@@ -21,8 +22,7 @@
 //! | [`score`] | the text forms that Redis uses for scores, range bounds and coordinates |
 //! | [`long_double`] | 80-bit extended arithmetic in software, for INCRBYFLOAT and HINCRBYFLOAT |
 //! | [`binary`] | varints, zigzag, and bulk big- and little-endian encoding |
-//! | [`vector`] | dot products, distances between bits, quantisation, for the instruction set at hand |
-//! | [`sum`] | sums of doubles by instruction set, to measure them |
+//! | [`vector`] | sums, extremes, products and distances of vectors, bits counted, quantisation |
 //! | [`human`] | percentages and sizes for people |
 
 pub mod binary;
@@ -33,7 +33,6 @@ pub mod human;
 pub mod integer;
 pub mod long_double;
 pub mod score;
-pub mod sum;
 pub mod vector;
 
 pub use float::{

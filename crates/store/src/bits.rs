@@ -1,35 +1,10 @@
 //! Bits of byte strings, counted and found many at a time. The first bit of a byte is its highest.
 
+use mantissa_number::vector::Kernels;
+
 /// The number of bits that are set.
 pub fn count_ones(bytes: &[u8]) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the processor has the instruction.
-        return unsafe { count_ones_popcnt(bytes) };
-    }
-    count_ones_in_words(bytes)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "popcnt")]
-fn count_ones_popcnt(bytes: &[u8]) -> u64 {
-    count_ones_in_words(bytes)
-}
-
-#[inline(always)]
-fn count_ones_in_words(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let ones = |word: &[u8; 8]| u64::from(u64::from_ne_bytes(*word).count_ones());
-    // Four sums of their own, so that no addition waits for the one before.
-    let (fours, last) = words.as_chunks::<4>();
-    let mut sums = [0; 4];
-    for four in fours {
-        for (sum, word) in sums.iter_mut().zip(four) {
-            *sum += ones(word);
-        }
-    }
-    let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
-    sums.iter().sum::<u64>() + last.iter().map(ones).sum::<u64>() + u64::from(rest)
+    Kernels::get().popcount(bytes)
 }
 
 /// The number of the first bit that is `wanted`, from bit `start` to bit `end`, both included.
@@ -74,7 +49,6 @@ mod tests {
             let bit = |index: u64| bytes[(index / 8) as usize] >> (7 - index % 8) & 1 == 1;
             let ones = (0..len * 8).filter(|&index| bit(index)).count();
             assert_eq!(count_ones(&bytes), ones as u64, "round {round}");
-            assert_eq!(count_ones_in_words(&bytes), ones as u64, "round {round}");
             let (start, end) = (random(len * 8), random(len * 8));
             for wanted in [false, true] {
                 let expected = (start..=end).find(|&index| bit(index) == wanted);

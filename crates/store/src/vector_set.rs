@@ -60,8 +60,8 @@ pub struct VectorSetOptions {
     pub projection: Option<Arc<Projection>>,
 }
 
-/// The most numbers of a vector.
-pub const DIMENSION_MAX: u32 = mantissa_number::vector::DOT_I8_LEN_MAX as u32;
+/// The most numbers of a vector: 512 KB as binary32.
+pub const DIMENSION_MAX: u32 = (1 << 17) - 1;
 
 /// A vector set. Clones share everything until they change.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_net::{Driver, DriverKind, Event, Handler, Listener, LocalAddress, Waker};
-use mantissa_number::sum::sum_kernels;
+use mantissa_number::vector::Kernels;
 use mantissa_sys::pages;
 
 use super::findings::Section;
@@ -59,24 +59,25 @@ pub(crate) fn sums(pace: &Pace) -> io::Result<Section> {
     let mut section = Section::new("simd", "Instruction sets: sums of doubles in the first cache");
     let values: Vec<f64> = (0..SUM_LEN).map(|i| i as f64).collect();
     let mut energy_known = false;
-    for kernel in sum_kernels() {
+    for (name, level) in sum_kernels() {
+        let sum = |values: &[f64]| level.map_or_else(|| values.iter().sum(), |level| level.sum_f64(values));
         let (before, mut operations) = (energy_uj(Path::new(ENERGY_FOLDER)), 0.0);
         let figure = pace.repeat(0.02, || {
             let began = Instant::now();
             for _ in 0..200 {
-                black_box((kernel.sum)(black_box(&values)));
+                black_box(sum(black_box(&values)));
             }
             operations += 200.0 * SUM_LEN as f64;
             Ok(200.0 * SUM_LEN as f64 / began.elapsed().as_secs_f64())
         })?;
-        section.add(kernel.name, kernel.name, "1/s", figure);
+        section.add(name, name, "1/s", figure);
         // The counter wraps around: a negative difference tells nothing.
         let used = before.zip(energy_uj(Path::new(ENERGY_FOLDER))).map(|(before, after)| after - before);
         if let Some(used) = used.filter(|used| *used > 0.0) {
             energy_known = true;
-            let title = format!("{}, energy of the package for an addition", kernel.name);
+            let title = format!("{name}, energy of the package for an addition");
             let figure = Figure::once(used / 1e6 / operations * 1e12);
-            section.add(&format!("{}_energy", kernel.name), &title, "pJ", figure);
+            section.add(&format!("{name}_energy"), &title, "pJ", figure);
         }
     }
     if !energy_known {
@@ -85,8 +86,17 @@ pub(crate) fn sums(pace: &Pace) -> io::Result<Section> {
                 .into(),
         );
     }
-    section.notes.push(format!("Kernels for vectors: {}.", mantissa_number::vector::Kernels::get().name));
+    section.notes.push(format!("Kernels for vectors: {}.", Kernels::get().name()));
     Ok(section)
+}
+
+/// One number after another first, by no kernel, then the levels that differ for doubles.
+fn sum_kernels() -> Vec<(&'static str, Option<Kernels>)> {
+    let all = Kernels::all();
+    let is_alone = all.len() == 1;
+    let levels = all.into_iter().map(|level| (level.name(), Some(level)));
+    let levels = levels.filter(|(name, _)| *name != "avx512bf16" && (is_alone || *name != "portable"));
+    [("scalar", None)].into_iter().chain(levels).collect()
 }
 
 const ENERGY_FOLDER: &str = "/sys/class/powercap";

@@ -7,6 +7,7 @@
 //! Samples that are NaN count for `countnan` and `countall` only. Where a bucket has no others, counts are 0
 //! and all else is NaN.
 
+use mantissa_number::vector::Kernels;
 use std::ops::Range;
 
 use super::chunk::Stamps;
@@ -163,8 +164,8 @@ impl Aggregator {
             return values.iter().for_each(|&value| self.add(value));
         }
         if needs.extremes {
-            self.min = lesser(self.min, extreme(values, f64::INFINITY, lesser));
-            self.max = greater(self.max, extreme(values, f64::NEG_INFINITY, greater));
+            self.min = lesser(self.min, least(values));
+            self.max = greater(self.max, greatest(values));
         }
         (self.sum, self.squares) = (sum, squares);
         if self.count == 0.0 {
@@ -266,19 +267,16 @@ fn greater(before: f64, value: f64) -> f64 {
     if value > before { value } else { before }
 }
 
-/// The extreme of numbers that `select` finds, four at a time.
-#[inline]
-fn extreme(values: &[f64], none: f64, select: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
-    let (fours, rest) = values.as_chunks::<4>();
-    let mut found = [none; 4];
-    for four in fours {
-        for (found, &value) in found.iter_mut().zip(four) {
-            *found = select(*found, value);
-        }
-    }
-    let found = found.iter().chain(rest).fold(none, |found, &value| select(found, value));
-    // Of zeros with different signs the first is wanted.
-    if found == 0.0 { values.iter().fold(none, |found, &value| select(found, value)) } else { found }
+/// The least of numbers none of which is NaN; of zeros with different signs the first.
+fn least(values: &[f64]) -> f64 {
+    let found = Kernels::get().min_f64(values);
+    if found == 0.0 { values.iter().copied().fold(f64::INFINITY, lesser) } else { found }
+}
+
+/// The greatest of numbers none of which is NaN; of zeros with different signs the first.
+fn greatest(values: &[f64]) -> f64 {
+    let found = Kernels::get().max_f64(values);
+    if found == 0.0 { values.iter().copied().fold(f64::NEG_INFINITY, greater) } else { found }
 }
 
 /// Runs of values that are added side by side: an addition takes four cycles, but does not wait for those of

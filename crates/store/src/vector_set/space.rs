@@ -10,7 +10,7 @@
 //! 1 from all. The operations on binary32 are those of redis-server, so that distances are too; only while
 //! searching products of binary32 are added in an order of our own (see [`mantissa_number::vector`]).
 
-use mantissa_number::vector::{Kernels, dot_f32_in_fours, normalise, quantise_bits, quantise_i8};
+use mantissa_number::vector::{Kernels, dot_f32_in_fours, normalise, quantise_i8};
 
 use super::rows::{numbers, numbers_mut};
 
@@ -34,7 +34,7 @@ const HEAD_BYTES: usize = 8;
 pub(super) struct Space {
     pub dimension: u32,
     pub quantization: Quantization,
-    kernels: &'static Kernels,
+    kernels: Kernels,
 }
 
 impl Default for Space {
@@ -77,7 +77,7 @@ impl Space {
             }
             Quantization::Binary => {
                 row.truncate(1);
-                quantise_bits(vector, &mut row);
+                self.kernels.sign_f32(vector, &mut row);
             }
         }
         set_head(&mut row, range, length);
@@ -96,10 +96,6 @@ impl Space {
             *word = u64::from_le_bytes(whole);
         }
         let has_range = self.quantization == Quantization::Q8;
-        if has_range {
-            // The products of larger magnitudes may not fit.
-            numbers_mut::<i8>(&mut row[1..]).iter_mut().for_each(|byte| *byte = (*byte).max(-127));
-        }
         set_head(&mut row, if has_range { range } else { 0.0 }, length);
         Some(row)
     }
