@@ -109,17 +109,27 @@ for word in "$@"; do
 done
 
 if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
+    # What is fetched is fetched while others compile.
+    prepared=$(mktemp)
+    shown=$(mktemp)
+    clients=
+    trap 'rm -f "$prepared" "$shown"; kill $preparing $clients 2>/dev/null || true' EXIT
+    (prepare_python; prepare_node) >"$prepared" 2>&1 &
+    preparing=$!
     say "cargo test --workspace"
     cargo test --workspace --no-fail-fast
     if [ -f number/Makefile ]; then
         say "make -C number test"
-        make -C number test
+        make -C number -j "$(nproc)" --output-sync=target test
     fi
     build_server
-    shown=$(mktemp)
+    status=0
+    wait "$preparing" || status=$?
+    cat "$prepared"
+    preparing=
+    if [ "$status" -ne 0 ]; then exit "$status"; fi
     run_clients >"$shown" 2>&1 &
     clients=$!
-    trap 'rm -f "$shown"; kill "$clients" 2>/dev/null || true' EXIT
     # Both are run to their end.
     failed=()
     set +e
