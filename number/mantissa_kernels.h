@@ -116,7 +116,7 @@ typedef struct {
     uint64_t (*popcount)(const void *bits, size_t size);
 } mn_kernels;
 
-/* The fastest level that this processor can run, which is looked up each time. */
+/* The fastest level that this processor can run. */
 MN_API const mn_kernels *mn_best_kernels(void);
 
 /* All levels that this processor can run, the fastest last; returns how many. */
@@ -146,6 +146,7 @@ MN_API size_t mn_all_kernels(const mn_kernels *out[MN_KERNELS_MAX]);
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+#include <cpuid.h>
 #include <immintrin.h>
 #define MN__K_X86 1
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -379,22 +380,40 @@ MN__K_TABLE(portable, portable, portable);
 /* ---- The choice
  * ---------------------------------------------------------------------------- */
 
+#ifdef MN__K_X86
+/* How many levels beyond portable processor and system have: 0 as long as nobody has asked. */
+static int mn__x86_levels;
+
+/* Not __builtin_cpu_supports, which needs a part of libgcc that static programs with musl are linked without.
+ */
+static int mn__find_x86_levels(void) {
+    unsigned a, b, c, d, saved, high, features, bits;
+    /* The system saves the registers (OSXSAVE, and what XGETBV says), and the processor has AVX. */
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & 0x18000000) != 0x18000000) return 1;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if ((saved & 6) != 6 || !__get_cpuid_count(7, 0, &a, &features, &bits, &d) || !(features >> 5 & 1))
+        return 1;
+    /* BMI2, AVX-512 F, DQ, BW and VL; VNNI and VPOPCNTDQ. */
+    if ((saved & 0xe6) != 0xe6 || (features & 0xc0030100) != 0xc0030100 || (bits & 0x4800) != 0x4800)
+        return 2;
+#ifdef MN__K_HAS_BF16
+    if (a && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1)) return 4;
+#endif
+    return 3;
+}
+#endif
+
 MN_API size_t mn_all_kernels(const mn_kernels *out[MN_KERNELS_MAX]) {
     size_t count = 0;
     out[count++] = &mn__kernels_portable;
 #ifdef MN__K_X86
-    __builtin_cpu_init();
+    int levels = __atomic_load_n(&mn__x86_levels, __ATOMIC_RELAXED);
+    if (!levels) __atomic_store_n(&mn__x86_levels, levels = mn__find_x86_levels(), __ATOMIC_RELAXED);
     out[count++] = &mn__kernels_sse2;
-    if (!__builtin_cpu_supports("avx2")) return count;
-    out[count++] = &mn__kernels_avx2;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("avx512vpopcntdq") ||
-        !__builtin_cpu_supports("bmi2"))
-        return count;
-    out[count++] = &mn__kernels_avx512;
+    if (levels >= 2) out[count++] = &mn__kernels_avx2;
+    if (levels >= 3) out[count++] = &mn__kernels_avx512;
 #ifdef MN__K_HAS_BF16
-    if (__builtin_cpu_supports("avx512bf16")) out[count++] = &mn__kernels_avx512bf16;
+    if (levels >= 4) out[count++] = &mn__kernels_avx512bf16;
 #endif
 #endif
 #ifdef MN__K_NEON

@@ -168,6 +168,7 @@ MN_API int64_t mn_unzigzag(uint64_t value);
 #endif
 
 #if defined(__GNUC__) && defined(__x86_64__) && MN__LITTLE_ENDIAN && !defined(MN_NO_SIMD)
+#include <cpuid.h>
 #include <immintrin.h>
 #define MN__AVX2 1
 #endif
@@ -849,13 +850,31 @@ MN__TARGET_INLINE int mn__scan_avx2(const char *first, const char *last, char po
                       : mn__scan_short(first, length, point, number);
 }
 
-MN__INLINE int mn__has_avx2(void) {
 #if defined(__AVX2__) && defined(__BMI2__) && defined(__LZCNT__)
-    return 1;
+#define mn__has_avx2() 1
 #else
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
-#endif
+/* Whether processor and system have AVX2 and BMI2: 0 as long as nobody has asked, then 1 or -1. */
+static int mn__avx2;
+
+/* Not __builtin_cpu_supports, which needs a part of libgcc that static programs with musl are linked without.
+ */
+MN__COLD int mn__find_avx2(void) {
+    unsigned a, b, c, d, low, high;
+    int found = -1;
+    /* The system saves the registers (OSXSAVE, and what XGETBV says), and the processor has AVX. */
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & 0x18000000) == 0x18000000) {
+        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        if ((low & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 0x120) == 0x120) found = 1;
+    }
+    __atomic_store_n(&mn__avx2, found, __ATOMIC_RELAXED);
+    return found;
 }
+
+MN__INLINE int mn__has_avx2(void) {
+    int found = __atomic_load_n(&mn__avx2, __ATOMIC_RELAXED);
+    return MN__LIKELY(found > 0) || (found == 0 && mn__find_avx2() > 0);
+}
+#endif
 #endif
 
 MN__INLINE int mn__scan_fast(const char *first, const char *last, char point, mn__number *number) {
