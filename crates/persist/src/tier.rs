@@ -766,15 +766,20 @@ impl TierFile {
         let in_use = state.slots_in_use() as u64;
         // After a limit was lowered it comes down with what is in use.
         state.cleaning_max = (self.slots_max() + 1).max(state.cleaning_max.min(in_use + 1));
-        // What does not fit at the end of a slot goes to the next.
-        let mut room = state.cleaning_max.saturating_sub(in_use) * (SEGMENT_BYTES as u64 / 4 * 3);
+        let slots = state.cleaning_max.saturating_sub(in_use);
+        let begun = state.open.as_ref().map_or(SEGMENT_BYTES, |open| open.chunk.end());
         drop(state);
-        let fits = |&(index, (named, _)): &(usize, (u64, u32))| {
-            let fits = index == 0 || named <= room;
+        // What does not fit at the end of a slot goes to the next, so two slots hold at least what one has.
+        let mut room = match slots {
+            0 => (SEGMENT_BYTES - begun) as u64,
+            _ => slots.div_ceil(2) * SEGMENT_BYTES as u64,
+        };
+        let fits = |&(named, _): &(u64, u32)| {
+            let fits = named <= room;
             room = room.saturating_sub(named);
             fits
         };
-        sparse.into_iter().enumerate().take_while(fits).map(|(_, (_, number))| number).collect()
+        sparse.into_iter().take_while(fits).map(|(_, number)| number).collect()
     }
 
     /// Whether so much waits to be written that nothing is appended until some of it has been. False while
