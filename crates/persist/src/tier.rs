@@ -788,6 +788,12 @@ impl TierFile {
         self.state().refusal() == Some(Refusal::Behind)
     }
 
+    /// Bytes in memory that are freed once they have been written; 0 while writing fails.
+    pub fn waiting_bytes(&self) -> usize {
+        let state = self.state();
+        if state.is_failing { 0 } else { state.waiting_bytes }
+    }
+
     /// What INFO shows.
     pub fn figures(&self) -> TierFigures {
         let state = self.state();
