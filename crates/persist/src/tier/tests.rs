@@ -422,6 +422,31 @@ fn a_full_file_is_cleaned_while_others_hold_segments_of_it() {
 }
 
 #[test]
+fn a_small_full_file_is_cleaned_of_segments_that_are_more_than_half_in_use() {
+    let file = file_in(&MemoryStorage::new(), 12);
+    let entry = text_entry(vec![b'x'; 100_000]);
+    with_writer(&file, || {
+        let mut number = 0;
+        let all = fill(&file, &entry);
+        let count = all.len();
+        // Three of five are left of each segment.
+        let is_left = |_: &Cold| {
+            number += 1;
+            number % 5 > 1
+        };
+        let mut colds: Vec<Cold> = all.into_iter().filter(is_left).collect();
+        for _ in 0..12 {
+            clean(&file, &mut colds);
+            assert!(slots_in_use(&file) <= 13);
+            wait_until(|| slots_in_use(&file) <= 12);
+            colds.extend(fill(&file, &entry));
+        }
+        assert!(colds.len() > count * 7 / 10);
+        assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
+    });
+}
+
+#[test]
 fn a_lower_limit_holds_for_slots_that_have_been_in_use() {
     let file = file_in(&MemoryStorage::new(), 6);
     let entry = text_entry(vec![b'x'; 100_000]);
