@@ -572,3 +572,85 @@ def test_a_full_file_is_tidied_and_takes_values_again(tiered):
             keys += more
         for key in random.sample(keys, 100):
             assert connection.call("GET", key) == b"%05d" % int(key.rsplit(":", 1)[1]) * 2_000
+
+
+def refusals(connection, name, count, length=40):
+    """Sets so many times 50 values, which do not go to disk unless told; how many of the commands are refused."""
+    keys = [[f"{name}:{number}:{at}" for at in range(50)] for number in range(count)]
+    commands = [("MSET", *[part for key in some for part in (key, "v" * length)]) for some in keys]
+    replies = [reply for start in range(0, count, 100) for reply in connection.pipeline(commands[start : start + 100])]
+    assert all("OOM" in reply.text() for reply in replies if reply.is_error)
+    return sum(reply.is_error for reply in replies)
+
+
+def put_large(connection):
+    """Some values that can go to disk."""
+    for number in range(4):
+        connection.call("SET", f"large:{number}", "x" * 500_000)
+
+
+def test_memory_is_full_once_nothing_more_can_go_to_disk(tiered):
+    """Where most values are too small for the disk, the few that are not go first."""
+    server = tiered()
+    with server.connect() as connection:
+        put_large(connection)
+        assert refusals(connection, "first", 12_000) > 1_000
+        comes_down(connection, 1.05)
+        places = lambda: [location(connection, f"large:{number}") for number in range(4)]
+        eventually(lambda: places() == ["disk"] * 4, lambda: f"not all are on disk: {places()}")
+        assert refusals(connection, "then", 1_000) == 1_000
+        # What is read leaves memory again, and what is deleted makes room.
+        for number in range(4):
+            assert connection.call("GET", f"large:{number}") == b"x" * 500_000
+        comes_down(connection, 1.02)
+        connection.call("DEL", *[f"first:{number}:{at}" for number in range(1_000) for at in range(50)])
+        assert refusals(connection, "last", 500) == 0
+        put_large(connection)
+        assert refusals(connection, "again", 12_000) > 1_000
+        comes_down(connection, 1.05)
+
+
+def test_memory_is_full_once_all_values_are_on_disk(tiered):
+    server = tiered()
+    with server.connect() as connection:
+        assert refusals(connection, "key", 16_000, 100) > 1_000
+        comes_down(connection, 1.1)
+        eventually(lambda: refusals(connection, "key", 100, 100) == 100, lambda: f"{used(connection)} bytes in use")
+
+
+def test_keys_are_evicted_once_nothing_more_can_go_to_disk(tiered):
+    server = tiered(**{"maxmemory-policy": "allkeys-lru"})
+    with server.connect() as connection:
+        put_large(connection)
+        assert refusals(connection, "first", 12_000) == 0
+        comes_down(connection, 1.02)
+        assert int(figure(connection, "evicted_keys")) > 100_000
+        # Now many can go again.
+        starts = iter(range(0, 1_000_000, 3_000))
+
+        def evicted_for_more():
+            before, start = int(figure(connection, "evicted_keys")), next(starts)
+            fill(connection, range(start, start + 3_000))
+            comes_down(connection, 1.02)
+            return int(figure(connection, "evicted_keys")) - before
+
+        # Each 3,000 of these take the room of 40,000 small ones.
+        eventually(lambda: evicted_for_more() < 3_000, lambda: "keys are evicted for values that can go")
+        assert int(figure(connection, "tier_values")) > 2_000
+
+
+def test_what_is_read_leaves_memory_where_the_file_is_full(tiered):
+    server = tiered(**{"tier-max-size": str(48 << 20)})
+    with server.connect() as connection:
+        numbers = []
+        for start in range(0, KEYS * 2, 500):
+            sets = [("SET", f"key:{number}", value_of(number)) for number in range(start, start + 500)]
+            numbers += [start + at for at, reply in enumerate(connection.pipeline(sets)) if not reply.is_error]
+        assert int(figure(connection, "tier_file_bytes")) == 48 << 20
+        highest = 0
+        for count, number in enumerate(numbers):
+            assert connection.call("GET", f"key:{number}") == value_of(number)
+            if count % 1_000 == 0:
+                highest = max(highest, used(connection))
+        assert highest < LIMIT_BYTES * 1.5 and int(figure(connection, "evicted_keys")) == 0
+        comes_down(connection, 1.02)

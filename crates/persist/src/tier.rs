@@ -66,6 +66,8 @@ const KEPT_PART: usize = 16;
 const DISK_FULL_LASTS: Duration = Duration::from_secs(60);
 /// Segments of whose records fewer than this share of the bytes is named are worth emptying.
 const SPARSE_PART: u64 = 2;
+/// A file of fewer slots is emptied of those that are used to less than three quarters when it is full.
+const TIGHT_SLOTS: u64 = 64;
 
 /// Limits that a collection of one element exceeds; a list does from the second on.
 const ALWAYS_LARGE: EncodingLimits = EncodingLimits {
@@ -744,21 +746,30 @@ impl TierFile {
         format!("the value could not be read from disk: {reason}")
     }
 
-    /// Segments of whose records less than half is named, if enough space is lost to them: those that are
-    /// worth emptying, the sparsest first, and no more of them than there is room for what is left in them.
+    /// Segments of whose records less than half is named, or three quarters in a small file that is full, if
+    /// enough space is lost to them: those that are worth emptying, the sparsest first, and no more of them
+    /// than there is room for what is left in them.
     pub fn sparse_segments(&self) -> Vec<u32> {
         let mut state = self.state();
         state.segments.retain(|full| full.segment.strong_count() > 0);
         let segments: Vec<_> = state.segments.iter().filter_map(Full::upgrade).collect();
+        let is_full = state.slots_in_use() as u64 >= self.slots_max();
         drop(state);
         let named: u64 = segments.iter().map(|(segment, _)| segment.named_bytes()).sum();
         let used: u64 = segments.iter().map(|(_, bytes)| bytes).sum();
-        if used <= named + named / 2 + 2 * SEGMENT_BYTES as u64 {
+        // A small file that is full is cleaned further: at most three bytes are written for each gained.
+        let is_tight = is_full && self.slots_max() < TIGHT_SLOTS;
+        let may_lose = match is_tight {
+            true => named / 4 + SEGMENT_BYTES as u64,
+            false => named / 2 + 2 * SEGMENT_BYTES as u64,
+        };
+        if used <= named + may_lose {
             return Vec::new();
         }
         let named = |(segment, bytes): &(Arc<Segment>, u64)| {
             let named = segment.named_bytes();
-            (named < bytes / SPARSE_PART).then_some((named, segment.number()))
+            let most = if is_tight { bytes / 4 * 3 } else { bytes / SPARSE_PART };
+            (named < most).then_some((named, segment.number()))
         };
         let mut sparse: Vec<(u64, u32)> = segments.iter().filter_map(named).collect();
         sparse.sort_unstable();
@@ -766,21 +777,32 @@ impl TierFile {
         let in_use = state.slots_in_use() as u64;
         // After a limit was lowered it comes down with what is in use.
         state.cleaning_max = (self.slots_max() + 1).max(state.cleaning_max.min(in_use + 1));
-        // What does not fit at the end of a slot goes to the next.
-        let mut room = state.cleaning_max.saturating_sub(in_use) * (SEGMENT_BYTES as u64 / 4 * 3);
+        let slots = state.cleaning_max.saturating_sub(in_use);
+        let begun = state.open.as_ref().map_or(SEGMENT_BYTES, |open| open.chunk.end());
         drop(state);
-        let fits = |&(index, (named, _)): &(usize, (u64, u32))| {
-            let fits = index == 0 || named <= room;
+        // What does not fit at the end of a slot goes to the next, so two slots hold at least what one has.
+        let mut room = match slots {
+            0 => (SEGMENT_BYTES - begun) as u64,
+            _ => slots.div_ceil(2) * SEGMENT_BYTES as u64,
+        };
+        let fits = |&(named, _): &(u64, u32)| {
+            let fits = named <= room;
             room = room.saturating_sub(named);
             fits
         };
-        sparse.into_iter().enumerate().take_while(fits).map(|(_, (_, number))| number).collect()
+        sparse.into_iter().take_while(fits).map(|(_, number)| number).collect()
     }
 
     /// Whether so much waits to be written that nothing is appended until some of it has been. False while
     /// writing fails: that may never end.
     pub fn is_behind(&self) -> bool {
         self.state().refusal() == Some(Refusal::Behind)
+    }
+
+    /// Bytes in memory that are freed once they have been written; 0 while writing fails.
+    pub fn waiting_bytes(&self) -> usize {
+        let state = self.state();
+        if state.is_failing { 0 } else { state.waiting_bytes }
     }
 
     /// What INFO shows.

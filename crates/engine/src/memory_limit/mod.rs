@@ -6,6 +6,7 @@ mod policy;
 mod pool;
 mod pressure;
 mod sampling;
+mod search;
 
 use mantissa_persist::tier::RecordEncoder;
 use mantissa_store::allocator;
@@ -14,6 +15,7 @@ pub use policy::{Policy, quick_bytes};
 pub use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Lease, Pressure, measure};
 pub use sampling::{Drawer, Drawn, draw};
+pub use search::{Found, Search};
 
 /// The outcome of an attempt to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,10 @@ pub struct Offloader {
     pub policy: Option<Policy>,
     /// Nothing could be moved: nothing is tried before this Unix time in ms.
     pub rests_until_ms: i64,
+    /// The file took no more: only copies leave memory before this Unix time in ms.
+    pub copies_only_until_ms: i64,
+    /// Draws in a row that have found something.
+    pub hits: u32,
     /// Makes their records.
     pub encoder: RecordEncoder,
 }

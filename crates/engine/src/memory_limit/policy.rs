@@ -41,6 +41,8 @@ struct ToDisk {
     bytes_min: usize,
     /// Bytes in memory that they have at most.
     bytes_max: usize,
+    /// Only those that are there already and in memory too: nothing else has room.
+    copies_only: bool,
 }
 
 impl Policy {
@@ -76,9 +78,16 @@ impl Policy {
             to_disk: Some(ToDisk {
                 bytes_min: config.tier_min_bytes as usize,
                 bytes_max: large_bytes_max(config.maxmemory),
+                copies_only: false,
             }),
             samples: config.maxmemory_samples as usize,
         }
+    }
+
+    /// The same for a file that takes no more: only what is on disk and in memory leaves memory.
+    pub fn copies_only(self) -> Policy {
+        let to_disk = self.to_disk.map(|bounds| ToDisk { copies_only: true, ..bounds });
+        Policy { to_disk, ..self }
     }
 
     /// Whether a policy needs a sample of the keys with an expiry.
@@ -149,6 +158,9 @@ impl ToDisk {
     fn has(self, entry: &Entry) -> bool {
         if entry.is_cold() {
             return entry.is_in_memory();
+        }
+        if self.copies_only {
+            return false;
         }
         let least = self.bytes_min.max(1);
         let is_wanted = match quick_bytes(entry) {

@@ -17,7 +17,7 @@ use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
-use crate::memory_limit::{Candidate, Lease};
+use crate::memory_limit::{Candidate, Lease, Search};
 
 /// How long a value that could not be read counts as unreadable.
 const FAILURE_LASTS: Duration = Duration::from_secs(1);
@@ -66,6 +66,8 @@ pub struct Tier {
     pub reads: Reads,
     /// Large values that are to go there.
     pub large: LargeValues,
+    /// Looks for the few that can go where most can not.
+    pub search: Search,
     offloaded: AtomicU64,
     /// Values whose copy in memory was given up.
     pub forgotten: AtomicU64,
@@ -117,6 +119,7 @@ impl Tier {
         if let Some(file) = self.file() {
             file.configure(bytes_max);
             self.large.forget_rests();
+            self.search.begin_anew();
         }
     }
 
@@ -203,6 +206,11 @@ impl LargeValues {
 
     fn forget_rests(&self) {
         self.queue.lock().resting.clear();
+    }
+
+    /// Whether the thread has something to do.
+    pub fn is_at_work(&self) -> bool {
+        !self.queue.lock().waiting.is_empty()
     }
 
     /// Whether the thread has so much to do that others should wait for it.

@@ -56,7 +56,10 @@ impl Cleaner {
 
     /// Looks at some entries. False if it has to wait.
     fn step(&mut self, engine: &Engine, file: &TierFile) -> bool {
-        let Ok(locked) = engine.keyspace.try_lock(ShardSet::one(self.shard)) else { return false };
+        let set = ShardSet::one(self.shard);
+        let is_over = || engine.stopping.load(Ordering::Relaxed);
+        let locked = engine.keyspace.try_lock(set).ok();
+        let Some(locked) = locked.or_else(|| engine.keyspace.lock_unless(set, is_over)) else { return false };
         let Some(database) = locked.shard(self.shard).and_then(|shard| shard.databases.get(self.database))
         else {
             drop(locked);

@@ -9,6 +9,9 @@
 //! them, it frees with nothing locked: the image is the last to hold the value. Large copies of values that
 //! are on disk already are freed by the thread that frees what commands have removed.
 //!
+//! Where draws find nothing, or too little for memory to come within its limit, all entries are looked at
+//! too, one after the other: see [`crate::memory_limit::Search`].
+//!
 //! A large value that can not be moved says nothing of others. It is left alone for many times as long as it
 //! took to find that out.
 
@@ -27,14 +30,22 @@ use mantissa_sys::{clock, simulation};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::memory_limit::{Candidate, Drawer, Offloader, Policy, Verdict, draw, quick_bytes};
+use crate::memory_limit::{Candidate, Drawer, Found, Offloader, Policy, Verdict, draw, quick_bytes};
 use crate::state::tier::Offered;
 
 /// Candidates that one attempt tries at most.
 const ATTEMPTS_MAX: usize = 32;
-/// Attempts in a row that find nothing after which there is taken to be nothing.
+/// Draws in a row that find nothing after which values are searched for.
+const DRAWS_MAX: usize = 2;
+/// Draws in a row that find something after which memory is exhausted no more.
+const HITS_MAX: u32 = 16;
+/// Attempts that find nothing of one command while memory is exhausted.
 const FRUITLESS_MAX: usize = 64;
-/// How long the next attempt waits after that, in ms.
+/// Steps of the search that a command takes whatever time there is, unless memory is exhausted.
+const STEPS_MIN: usize = 4;
+/// The same where memory is beyond its limit by more than one part in [`EXCESS_PART`].
+const STEPS_MIN_FAR: usize = 256;
+/// How long the next attempt waits where memory is exhausted, in ms.
 const REST_MS: i64 = 10;
 /// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
@@ -62,6 +73,8 @@ enum Moved {
     No,
     /// Its shard is locked.
     Locked,
+    /// All values have been looked at.
+    NothingLeft,
     /// It is large: another thread is to move it.
     LeftToAnother,
     /// The same, and that thread has known of it before.
@@ -77,6 +90,7 @@ pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Opt
     let excess = engine.pressure.excess(limit);
     if excess <= 0 {
         context.evictor.note_headroom(-excess, engine.worker_count());
+        engine.tier.search.note_headroom(-excess, limit);
         return Some(Verdict::WithinLimit);
     }
     let config = &context.active.config;
@@ -211,38 +225,88 @@ struct Room<'a> {
 impl Room<'_> {
     /// Moves values until memory is within the limit or the time is over. `None` if nothing can be moved.
     fn make(&self, offloader: &mut Offloader, random_state: &mut u64) -> Option<Verdict> {
-        let policy = self.begin(offloader);
+        let mut policy = self.begin(offloader);
         if self.now_ms < offloader.rests_until_ms {
             return None;
         }
-        let began = clock::now();
-        let mut fruitless = 0;
+        let search = &self.engine.tier.search;
+        let mut is_exhausted = search.is_exhausted(Policy::to_disk(self.config), self.now_ms);
+        // Draws alone have not brought memory within its limit.
+        let has_to_search = search.is_under_way();
+        let (began, mut elapsed) = (clock::now(), Duration::ZERO);
+        let (mut misses, mut fruitless, mut steps) = (0, 0, 0);
         loop {
             if self.engine.pressure.excess(self.limit) <= 0 {
+                search.note_within_limit();
                 return Some(Verdict::WithinLimit);
             }
             if self.engine.pressure.is_about_to_fall() {
                 return Some(Verdict::InProgress);
             }
-            match self.attempt(policy, offloader, random_state) {
-                Moved::Yes => fruitless = 0,
-                // Whether it can be moved is not known yet.
-                Moved::LeftToAnother => {}
-                Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
-                Moved::Refused(_) => fruitless = FRUITLESS_MAX,
-                Moved::Locked | Moved::No => fruitless += 1,
-            }
-            if fruitless >= FRUITLESS_MAX {
-                if self.is_over_by_reads() {
-                    return Some(Verdict::InProgress);
+            let is_drawn = misses < DRAWS_MAX && !(has_to_search && elapsed >= self.time_limit / 2);
+            let moved = match is_drawn {
+                true => self.attempt(policy, offloader, random_state),
+                false => self.search_on(policy, &mut offloader.encoder),
+            };
+            match moved {
+                Moved::Yes if is_drawn => {
+                    (misses, offloader.hits) = (0, offloader.hits.saturating_add(1));
+                    if is_exhausted && offloader.hits >= HITS_MAX {
+                        search.begin_anew();
+                        is_exhausted = false;
+                    }
                 }
-                offloader.rests_until_ms = self.now_ms + REST_MS;
-                return None;
+                // Whether what is left to another can be moved is not known yet.
+                Moved::Yes | Moved::LeftToAnother => {}
+                Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
+                Moved::Refused(Refusal::Full) => {
+                    offloader.copies_only_until_ms = self.now_ms + REST_MS;
+                    policy = self.begin(offloader);
+                }
+                Moved::NothingLeft => {
+                    let verdict = self.give_up(offloader);
+                    if verdict.is_none() {
+                        search.note_exhausted(Policy::to_disk(self.config), self.now_ms);
+                    }
+                    return verdict;
+                }
+                Moved::Locked if !is_drawn && !is_exhausted => return Some(Verdict::InProgress),
+                Moved::Locked | Moved::No | Moved::Refused(Refusal::Unfit) => {
+                    misses += usize::from(is_drawn);
+                    (offloader.hits, fruitless) = (0, fruitless + 1);
+                }
             }
-            if clock::since(began) >= self.time_limit {
+            steps += usize::from(!is_drawn);
+            elapsed = clock::since(began);
+            let is_time_over = elapsed >= self.time_limit;
+            if is_exhausted && (is_time_over || fruitless >= FRUITLESS_MAX) {
+                return self.give_up(offloader);
+            }
+            if is_time_over && !has_to_search && steps == 0 {
+                search.begin();
+                return Some(Verdict::InProgress);
+            }
+            if is_time_over && steps >= self.steps_min() {
                 return Some(Verdict::InProgress);
             }
         }
+    }
+
+    fn steps_min(&self) -> usize {
+        let is_far = self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART;
+        if is_far { STEPS_MIN_FAR } else { STEPS_MIN }
+    }
+
+    /// Says that nothing can be moved and rests, unless large values are being moved or read, or memory comes
+    /// within its limit once what waits has been written.
+    fn give_up(&self, offloader: &mut Offloader) -> Option<Verdict> {
+        let waiting = self.engine.tier.file().map_or(0, |file| file.waiting_bytes() as i64);
+        let is_over_by_writes = waiting > 0 && self.engine.pressure.excess(self.limit) <= waiting;
+        if self.engine.tier.large.is_at_work() || self.is_over_by_reads() || is_over_by_writes {
+            return Some(Verdict::InProgress);
+        }
+        offloader.rests_until_ms = self.now_ms + REST_MS;
+        None
     }
 
     /// Whether memory is beyond the limit for values that are being read, which may be moved then.
@@ -252,7 +316,10 @@ impl Room<'_> {
     }
 
     fn begin(&self, offloader: &mut Offloader) -> Policy {
-        let policy = Policy::to_disk(self.config);
+        let mut policy = Policy::to_disk(self.config);
+        if self.now_ms < offloader.copies_only_until_ms {
+            policy = policy.copies_only();
+        }
         if offloader.policy != Some(policy) {
             offloader.policy = Some(policy);
             offloader.pool.clear();
@@ -265,20 +332,40 @@ impl Room<'_> {
     fn attempt(&self, policy: Policy, offloader: &mut Offloader, random_state: &mut u64) -> Moved {
         let drawer = Drawer { pool: &mut offloader.pool, random_state, now_ms: self.now_ms };
         draw(&self.engine.keyspace, policy, drawer);
-        let mut outcome = Moved::No;
+        let (mut outcome, mut locked) = (Moved::No, Vec::new());
         for _ in 0..ATTEMPTS_MAX {
             let Some(candidate) = offloader.pool.take_best() else { break };
             match self.move_candidate(policy, &mut offloader.encoder, &candidate) {
                 Moved::No | Moved::Refused(Refusal::Unfit) => {}
                 Moved::Waits => outcome = Moved::Waits,
-                Moved::Locked => {
-                    offloader.pool.offer(candidate);
-                    return Moved::Locked;
+                Moved::Locked => locked.push(candidate),
+                other => {
+                    outcome = other;
+                    break;
                 }
-                other => return other,
             }
         }
+        if outcome == Moved::No && !locked.is_empty() {
+            outcome = Moved::Locked;
+        }
+        locked.into_iter().for_each(|candidate| offloader.pool.offer(candidate));
         outcome
+    }
+
+    /// Moves a value that the search finds next.
+    fn search_on(&self, policy: Policy, encoder: &mut RecordEncoder) -> Moved {
+        let search = &self.engine.tier.search;
+        let candidate = match search.next(&self.engine.keyspace, policy, self.now_ms) {
+            Found::Candidate(candidate) => candidate,
+            Found::NothingYet => return Moved::No,
+            Found::Locked => return Moved::Locked,
+            Found::NothingLeft => return Moved::NothingLeft,
+        };
+        let moved = self.move_candidate(policy, encoder, &candidate);
+        if matches!(moved, Moved::Locked | Moved::Refused(Refusal::Behind)) {
+            search.give_back(candidate);
+        }
+        moved
     }
 
     fn move_candidate(&self, policy: Policy, encoder: &mut RecordEncoder, candidate: &Candidate) -> Moved {

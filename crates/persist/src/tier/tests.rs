@@ -347,6 +347,23 @@ fn segments_of(colds: &[Cold]) -> usize {
     colds.iter().map(|cold| cold.segment().number()).collect::<std::collections::HashSet<_>>().len()
 }
 
+/// Walks over all records once.
+fn clean(file: &TierFile, colds: &mut [Cold]) {
+    let sparse = file.sparse_segments();
+    for cold in colds.iter_mut().filter(|cold| sparse.contains(&cold.segment().number())) {
+        let copied = loop {
+            match file.copy_record(cold) {
+                Err(Refusal::Behind) => std::thread::yield_now(),
+                copied => break copied,
+            }
+        };
+        match copied {
+            Ok(copy) => *cold = copy,
+            Err(refusal) => return assert_eq!(refusal, Refusal::Full),
+        }
+    }
+}
+
 #[test]
 fn a_full_file_is_cleaned_and_takes_values_again() {
     let file = file_in(&MemoryStorage::new(), 8);
@@ -363,26 +380,69 @@ fn a_full_file_is_cleaned_and_takes_values_again() {
         assert!(!len.is_multiple_of(101));
         drop(colds);
         for _ in 0..8 {
-            let sparse = file.sparse_segments();
-            for cold in &mut mixed {
-                if sparse.contains(&cold.segment().number()) {
-                    match file.copy_record(cold) {
-                        Ok(copy) => *cold = copy,
-                        Err(Refusal::Behind) => std::thread::yield_now(),
-                        Err(refusal) => {
-                            assert_eq!(refusal, Refusal::Full);
-                            break;
-                        }
-                    }
-                    assert!(in_use() <= 9);
-                }
-            }
+            clean(&file, &mut mixed);
+            assert!(in_use() <= 9);
         }
         let colds = mixed;
         wait_until(|| in_use() <= 5);
         let more = fill(&file, &entry);
         assert!(segments_of(&more) >= 3 && in_use() == 8);
         assert!(colds.iter().chain(&more).all(|cold| text_of(cold).len() == 100_000));
+    });
+}
+
+#[test]
+fn a_full_file_is_cleaned_while_others_hold_segments_of_it() {
+    let file = file_in(&MemoryStorage::new(), 16);
+    let entry = text_entry(vec![b'x'; 100_000]);
+    with_writer(&file, || {
+        let all = fill(&file, &entry);
+        let slots: Vec<u32> = all.iter().map(|cold| cold.segment().number()).collect();
+        // Records that are left in each segment: of about 167. The last one is open.
+        let left = |slot: u32| [42, 55, 66].get(slot as usize).copied().unwrap_or(92);
+        let mut counts = [0; 16];
+        let is_left = |cold: &Cold| {
+            let slot = cold.segment().number();
+            counts[slot as usize] += 1;
+            counts[slot as usize] <= left(slot)
+        };
+        let mut colds: Vec<Cold> = all.into_iter().filter(is_left).collect();
+        assert!(slots.contains(&15));
+        // As a snapshot does.
+        let held: Vec<Cold> = [0, 1]
+            .map(|slot| colds.iter().find(|cold| cold.segment().number() == slot).expect("some are").clone())
+            .into();
+        for _ in 0..3 {
+            clean(&file, &mut colds);
+        }
+        wait_until(|| slots_in_use(&file) <= 16);
+        assert!(!fill(&file, &entry).is_empty());
+        assert!(held.iter().chain(&colds).all(|cold| text_of(cold).len() == 100_000));
+    });
+}
+
+#[test]
+fn a_small_full_file_is_cleaned_of_segments_that_are_more_than_half_in_use() {
+    let file = file_in(&MemoryStorage::new(), 12);
+    let entry = text_entry(vec![b'x'; 100_000]);
+    with_writer(&file, || {
+        let mut number = 0;
+        let all = fill(&file, &entry);
+        let count = all.len();
+        // Three of five are left of each segment.
+        let is_left = |_: &Cold| {
+            number += 1;
+            number % 5 > 1
+        };
+        let mut colds: Vec<Cold> = all.into_iter().filter(is_left).collect();
+        for _ in 0..12 {
+            clean(&file, &mut colds);
+            assert!(slots_in_use(&file) <= 13);
+            wait_until(|| slots_in_use(&file) <= 12);
+            colds.extend(fill(&file, &entry));
+        }
+        assert!(colds.len() > count * 7 / 10);
+        assert!(colds.iter().all(|cold| text_of(cold).len() == 100_000));
     });
 }
 
