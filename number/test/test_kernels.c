@@ -422,6 +422,17 @@ static void check_cosine(void) {
     }
 }
 
+/* The signs of all patterns of bf16. */
+static void check_signs(void) {
+    static uint16_t all[1 << 16];
+    uint64_t words[(1 << 16) / 64];
+    for (count = 0; count < 1 << 16; count++) all[count] = (uint16_t)count;
+    kernels->sign_bf16(words, all, count);
+    for (count = 0; count < 1 << 16; count++)
+        CHECK((words[count / 64] >> count % 64 & 1) == (FROM_BF16(all[count]) > 0), "pattern of sign_bf16",
+              0);
+}
+
 static void check_all(void) {
     place(0), place(1);
     fill_f64(), check_f64();
@@ -449,6 +460,7 @@ int main(int argc, char **argv) {
         check_long();
         check_none();
         check_cosine();
+        check_signs();
     }
     if (mn_best_kernels() != all[levels - 1]) return 1;
     printf("%lu comparisons of kernels, levels up to %s\n", checks, all[levels - 1]->name);
