@@ -11,22 +11,23 @@
  *     const mn_kernels *kernels = mn_best_kernels();
  *     double product = kernels->dot_f64(left, right, count);
  *
- * | level      | needs                                                                    |
- * | ---------- | ------------------------------------------------------------------------ |
- * | portable   | C99                                                                      |
- * | sse2       | x86                                                                      |
- * | avx2       | AVX2                                                                     |
- * | avx512     | AVX-512 F, BW, DQ, VL, VNNI and VPOPCNTDQ (Ice Lake, Zen 4 and later), BMI2 |
- * | avx512bf16 | AVX-512 BF16 too (Cooper Lake, Sapphire Rapids, Zen 4 and later)         |
- * | neon       | aarch64, little-endian                                                   |
+ * | level      | needs                                                                     |
+ * | ---------- | ------------------------------------------------------------------------- |
+ * | portable   | C99                                                                       |
+ * | sse2       | 64-bit x86                                                                |
+ * | avx2       | AVX2                                                                      |
+ * | avx512     | AVX-512 F, BW, DQ, VL, VNNI, VPOPCNTDQ, and BMI2 (Ice Lake, Zen 4, later) |
+ * | avx512bf16 | AVX-512 BF16 too (Sapphire Rapids, Zen 4, later)                          |
+ * | neon       | aarch64, little-endian                                                    |
+ *
+ * Levels but the portable one need gcc 9 or clang 9, or later ones.
  *
  * Guarantees. Nothing outside the vectors is read, they need no alignment beyond their type's, nothing is
- * allocated. Results of
- * int8 and of bits are exact. Those of floats have the same bits
- * at every level, but for sums of bf16 at level avx512bf16: products are rounded before they are added (never
- * fused), and additions follow one order. Number i of a block is added to lane i % L; the lanes of a block
- * are added in halves (lane i and lane i + L/2, and so on), the blocks in pairs, as in a tournament. L and
- * the length B of a block are
+ * allocated. Results of int8 and of bits are exact. Those of floats have the same bits at every level, but
+ * for sums, products, distances and cosines of bf16 at level avx512bf16, and for the bits of a NaN. Products
+ * are rounded before they are added (never fused), and additions follow one order. Number i of a block is
+ * added to lane i % L; the lanes of a block are added in halves (lane i and lane i + L/2, and so on), the
+ * blocks in pairs, as in a tournament. L and the length B of a block are
  *
  * | kernel                | L for f32, bf16 | L for f64 | B       |
  * | --------------------- | --------------- | --------- | ------- |
@@ -34,12 +35,17 @@
  * | dot, squared_distance | 32              | 16        | 128 L   |
  * | cosine                | 16              | 8         | 128 L   |
  *
- * so the error of a sum of n numbers is at most (128 + log2 L + log2(n / B) rounded up) * u times the sum of
- * their magnitudes, u being 2^-24 (f32 and bf16) or 2^-53 (f64), where nothing overflows; products and
- * squares add one u, differences another. The processor is expected to round to nearest and to keep subnormal
- * numbers, and the compiler to compute with the precision of the type (FLT_EVAL_METHOD 0): x87 does not.
- * vdpbf16ps, of level avx512bf16, takes subnormal numbers for zero and adds in pairs: the error of sum, dot
- * and squared_distance is at most (n / 64 + 8) * 2^-23 times the sum of the magnitudes, plus n * 2^-125.
+ * so the error of a sum of n numbers is at most (128 + log2 L + log2(n / B) rounded up, where n > B) * u
+ * times the sum of their magnitudes, u being 2^-24 (f32 and bf16) or 2^-53 (f64), where nothing overflows.
+ * Products and squares add one u, differences two. Each product or square below the least normal number adds
+ * 2^-150 (f32 and bf16) or 2^-1075 (f64).
+ *
+ * The processor is expected to round to nearest and to keep subnormal numbers, and the compiler to compute
+ * with the precision of the type (FLT_EVAL_METHOD 0), which x87 does not, and without -ffast-math.
+ *
+ * vdpbf16ps, of level avx512bf16, takes subnormal numbers of both sides and of its results for zero, and adds
+ * in pairs. The error of sum, dot and squared_distance is at most (n / 64 + 8) * 2^-23 times the sum of the
+ * magnitudes, plus n * 2^-125, plus, for dot, the products with a subnormal factor, which are left out.
  *
  * bf16 is the upper half of a binary32 in a uint16_t. Bits are bytes; `count` counts numbers, `size` bytes.
  */
@@ -138,7 +144,19 @@ MN_API size_t mn_all_kernels(const mn_kernels *out[MN_KERNELS_MAX]);
 #define MN__K_INLINE static inline
 #endif
 
-#if defined(__GNUC__) && !defined(MN_NO_SIMD)
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "mantissa_kernels.h relies on the order of additions, NaNs and infinities: compile without -ffast-math"
+#endif
+
+#if defined(__clang__)
+#define MN__K_COMPILER (__clang_major__ >= 9)
+#elif defined(__GNUC__)
+#define MN__K_COMPILER (__GNUC__ >= 9)
+#else
+#define MN__K_COMPILER 0
+#endif
+#if MN__K_COMPILER && !defined(MN_NO_SIMD)
 #if defined(__x86_64__)
 /* The compiler's own headers say a value is used that is not set where it does not matter (GCC 12 as C++). */
 #ifndef __clang__
@@ -155,8 +173,7 @@ MN_API size_t mn_all_kernels(const mn_kernels *out[MN_KERNELS_MAX]);
 #endif
 #endif
 
-/* ---- For all levels
- * ---------------------------------------------------------------------------- */
+/* ---- For all levels */
 
 enum {
     MN__ROWS = 128, /* rows of lanes in a block: the additions of a lane weigh with 128 u, the bound's largest
@@ -288,11 +305,15 @@ static const int32_t mn__mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define MN__LESS(a, b) ((a) < (b) ? (a) : (b))
 #define MN__GREATER(a, b) ((a) > (b) ? (a) : (b))
 
-/* ---- Portable
- * ---------------------------------------------------------------------------- */
+/* ---- Portable */
 
-/* Where a compiler fuses a product with an addition, the product takes a way through memory. */
+/* Where a compiler may fuse a product with an addition, the product takes a way through memory. clang does
+ * not say: its option -ffp-contract=fast fuses across statements. */
 #if defined(__FP_FAST_FMA) || defined(__FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+#define MN__K_ROUNDED volatile
+#elif defined(__clang__) && (defined(__FMA__) || defined(__FMA4__))
+#define MN__K_ROUNDED volatile
+#elif defined(__clang__) && !defined(__x86_64__) && !defined(__i386__) && !defined(__wasm__)
 #define MN__K_ROUNDED volatile
 #else
 #define MN__K_ROUNDED
@@ -377,8 +398,7 @@ MN__K_TABLE(portable, portable, portable);
 #undef MN__GREATER
 #undef MN__K_TABLE
 
-/* ---- The choice
- * ---------------------------------------------------------------------------- */
+/* ---- The choice */
 
 #ifdef MN__K_X86
 /* How many levels beyond portable processor and system have: 0 as long as nobody has asked. */

@@ -8,9 +8,10 @@
  *     MN__F, MN__D        a vector of MN__F_LEN floats, of MN__D_LEN doubles; for each of F and D:
  *       _ALL(x)           x in all places
  *       _LOAD(p)          from numbers at p
- *       _PART(p, n, rest) from n numbers, at least 1 and less than a vector holds, and the last places of
- * rest _ADD _SUB _MUL    a with b; _MUL rounds its products, which nothing fuses _MIN _MAX         a if it is
- * less (greater) than b, else b _FOLD_ADD ...     all places with the operation: halves, then their halves
+ *       _PART(p, n, rest) from n numbers, at least 1 and less than a vector holds, and rest's last places
+ *       _ADD _SUB _MUL    a with b; _MUL rounds its products, which nothing fuses
+ *       _MIN _MAX         a if it is less (greater) than b, else b
+ *       _FOLD_ADD ...     all places with the operation: halves, then their halves
  *     MN__B_LOAD _PART    the same floats from bf16
  *     MN__D_SIGN(p) and for F, B, I: the signs of 64 numbers at p as a word
  *
@@ -31,31 +32,30 @@
 #define MN__HALVES(op) \
     MN__HALVE(32, op) MN__HALVE(16, op) MN__HALVE(8, op) MN__HALVE(4, op) MN__HALVE(2, op) MN__HALVE(1, op)
 
-/* ---- Floats: one vector
- * ---------------------------------------------------------------------------- */
+/* ---- Floats: one vector */
 
 /* The function `name`: LANES lanes that begin with `start` and take the numbers one row after another. */
-#define MN__ONE(name, result, element, LANES, V, LOAD, PART, op, start)                                 \
-    MN__T result MN__N(name)(const element *values, size_t count) {                                     \
-        enum { N = LANES / MN__##V##_LEN, LEN = MN__##V##_LEN };                                        \
-        const MN__##V nothing = MN__##V##_ALL(start);                                                   \
-        MN__##V lanes[N];                                                                               \
-        size_t at = 0;                                                                                  \
-        int v;                                                                                          \
-        MN__UNROLL for (v = 0; v < N; v++) lanes[v] = nothing;                                          \
-        for (; at + LANES <= count; at += LANES) {                                                      \
-            MN__UNROLL for (v = 0; v < N; v++) lanes[v] =                                               \
-                MN__##V##_##op(LOAD(values + at + v * LEN), lanes[v]);                                  \
-        }                                                                                               \
-        MN__UNROLL for (v = 0; v < N; v++) {                                                            \
-            const element *from = values + at + v * LEN;                                                \
-            if (count - at >= (size_t)(v + 1) * LEN)                                                    \
-                lanes[v] = MN__##V##_##op(LOAD(from), lanes[v]);                                        \
-            else if (count - at > (size_t)v * LEN)                                                      \
-                lanes[v] = MN__##V##_##op(PART(from, count - at - (size_t)v * LEN, nothing), lanes[v]); \
-        }                                                                                               \
-        MN__HALVES(MN__##V##_##op)                                                                      \
-        return MN__##V##_FOLD_##op(lanes[0]);                                                           \
+#define MN__ONE(name, result, element, LANES, V, LOAD, PART, op, start)                          \
+    MN__T result MN__N(name)(const element *values, size_t count) {                              \
+        enum { N = LANES / MN__##V##_LEN, LEN = MN__##V##_LEN };                                 \
+        const MN__##V nothing = MN__##V##_ALL(start);                                            \
+        MN__##V lanes[N];                                                                        \
+        size_t at = 0;                                                                           \
+        int v;                                                                                   \
+        MN__UNROLL for (v = 0; v < N; v++) lanes[v] = nothing;                                   \
+        for (; at + LANES <= count; at += LANES) {                                               \
+            MN__UNROLL for (v = 0; v < N; v++) lanes[v] =                                        \
+                MN__##V##_##op(LOAD(values + at + v * LEN), lanes[v]);                           \
+        }                                                                                        \
+        MN__UNROLL for (v = 0; v < N; v++) {                                                     \
+            size_t from = at + (size_t)v * LEN;                                                  \
+            if (count >= from + LEN)                                                             \
+                lanes[v] = MN__##V##_##op(LOAD(values + from), lanes[v]);                        \
+            else if (count > from)                                                               \
+                lanes[v] = MN__##V##_##op(PART(values + from, count - from, nothing), lanes[v]); \
+        }                                                                                        \
+        MN__HALVES(MN__##V##_##op)                                                               \
+        return MN__##V##_FOLD_##op(lanes[0]);                                                    \
     }
 
 /* The function `name`: what `name`_block says of blocks of `size` numbers, added in pairs. */
@@ -86,8 +86,7 @@ MN__ONE(max_f64, double, double, 32, D, MN__D_LOAD, MN__D_PART, MAX, (double)-IN
 MN__ONE(max_f32, float, float, 64, F, MN__F_LOAD, MN__F_PART, MAX, (float)-INFINITY)
 MN__ONE(max_bf16, float, uint16_t, 64, F, MN__B_LOAD, MN__B_PART, MAX, (float)-INFINITY)
 
-/* ---- Floats: two vectors
- * ---------------------------------------------------------------------------- */
+/* ---- Floats: two vectors */
 
 /* What a row adds to a lane. */
 #define MN__PRODUCT(V, l, r, lane) lane = MN__##V##_ADD(lane, MN__##V##_MUL(l, r))
@@ -190,6 +189,7 @@ MN__TWO(squared_distance_bf16, float, uint16_t, 32, F, MN__B_LOAD, MN__B_PART, M
         enum { SIZE = LANES * MN__ROWS };                                                                   \
         result sums[3 * MN__PAIRS_MAX];                                                                     \
         size_t depth = 0, index = 0, at = 0;                                                                \
+        if (!count) return 0;                                                                               \
         do {                                                                                                \
             size_t here = count - at < (size_t)SIZE ? count - at : (size_t)SIZE;                            \
             MN__N(name##_block)(left + at, right + at, here, sums + 3 * depth);                             \
@@ -204,8 +204,7 @@ MN__COSINE(cosine_f64, double, double, 8, D, MN__D_LOAD, MN__D_PART)
 MN__COSINE(cosine_f32, float, float, 16, F, MN__F_LOAD, MN__F_PART)
 MN__COSINE(cosine_bf16, float, uint16_t, 16, F, MN__B_LOAD, MN__B_PART)
 
-/* ---- Signs
- * ---------------------------------------------------------------------------- */
+/* ---- Signs */
 
 #define MN__SIGNS(name, element, SIGN)                                              \
     MN__T void MN__N(name)(uint64_t * words, const element *values, size_t count) { \
@@ -222,8 +221,7 @@ MN__SIGNS(sign_f32, float, MN__F_SIGN)
 MN__SIGNS(sign_bf16, uint16_t, MN__B_SIGN)
 MN__SIGNS(sign_i8, int8_t, MN__I_SIGN)
 
-/* ---- Bytes and bits
- * ---------------------------------------------------------------------------- */
+/* ---- Bytes and bits */
 
 #ifdef MN__I
 

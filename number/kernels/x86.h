@@ -542,7 +542,7 @@ static MN__K_AVX512 int64_t mn__dot_i8_avx512(const int8_t *left, const int8_t *
                 sums[v] = _mm512_dpbusd_epi32(sums[v], one, r);
             }
         }
-        for (v = 0; at < here; at += 64, v = 1) {
+        for (; at < here; at += 64) {
             size_t rest = here - at < 64 ? here - at : 64;
             __m512i l = mn__part_avx512(left + at, rest), r = mn__part_avx512(right + at, rest);
             products[0] = _mm512_dpbusd_epi32(products[0], _mm512_xor_si512(l, top), r);
@@ -598,8 +598,9 @@ MN__K_INLINE MN__K_BF16 __m512i mn__part_bf16(const uint16_t *in, size_t n) {
     return _mm512_maskz_loadu_epi16(_bzhi_u32(~(uint32_t)0, (unsigned)n), in);
 }
 
-/* All with four sums for rows of 128 numbers: products of pairs, the numbers times one. */
-#define MN__BF16_ROWS(V_STEP, REST)                                     \
+/* A body with four sums for rows of 128 numbers: STEP is sum v with the 32 numbers at `from`, REST the first
+ * sum with the n numbers at `at`. */
+#define MN__BF16_ROWS(STEP, REST)                                       \
     __m512 sums[4];                                                     \
     size_t at = 0;                                                      \
     int v;                                                              \
@@ -607,7 +608,7 @@ MN__K_INLINE MN__K_BF16 __m512i mn__part_bf16(const uint16_t *in, size_t n) {
     for (; at + 128 <= count; at += 128) {                              \
         MN__K_UNROLL for (v = 0; v < 4; v++) {                          \
             size_t from = at + 32 * (size_t)v;                          \
-            sums[v] = V_STEP;                                           \
+            sums[v] = STEP;                                             \
         }                                                               \
     }                                                                   \
     for (; at < count; at += 32) {                                      \
