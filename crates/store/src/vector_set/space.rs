@@ -95,6 +95,13 @@ impl Space {
             whole[..chunk.len()].copy_from_slice(chunk);
             *word = u64::from_le_bytes(whole);
         }
+        let unused = self.dimension.wrapping_neg() % 64;
+        if self.quantization == Quantization::Binary
+            && let Some(last) = row[1..].last_mut()
+        {
+            // Bits beyond the vector are none of its distance.
+            *last &= u64::MAX >> unused;
+        }
         let has_range = self.quantization == Quantization::Q8;
         set_head(&mut row, if has_range { range } else { 0.0 }, length);
         Some(row)
