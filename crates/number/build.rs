@@ -1,5 +1,5 @@
-//! Compiles the implementations of the C headers, optimised in every profile: a debug build of the server still
-//! reads and prints numbers at full speed.
+//! Compiles the implementations of the C headers, optimised in every profile: a debug build of the server
+//! still reads and prints numbers at full speed.
 
 fn main() {
     let number = "../../number";

@@ -1,10 +1,10 @@
 //! Sums, extremes, products and distances of vectors of numbers, signs, and bits counted: the safe face of
 //! `number/mantissa_kernels.h`, whose header says what each gives, in which order and with which error.
 //!
-//! [`Kernels::get`] has the fastest functions for this processor. Servers on different processors must come to
-//! the same graph from the same commands, so results do not depend on that: those of integers and bits are
-//! exact, those of binary64 and binary32 have the same bits at every level. Only sums of bfloat16 differ, within
-//! their bound, where the processor has instructions for them.
+//! [`Kernels::get`] has the fastest functions for this processor. Servers on different processors must come
+//! to the same graph from the same commands, so results do not depend on that: those of integers and bits
+//! are exact, those of binary64 and binary32 have the same bits at every level. Only sums of bfloat16
+//! differ, within their bound, where the processor has instructions for them.
 //!
 //! Two slices of different lengths count as far as the shorter one reaches.
 
@@ -114,8 +114,8 @@ macro_rules! of_signs {
         pub fn $function(&self, values: &[$number], out: &mut Vec<u64>) {
             let words = values.len().div_ceil(64);
             out.reserve(words);
-            // SAFETY: the reserved capacity takes the words, which the function fills before the length counts
-            // them; the vector is borrowed mutably, so it does not overlap `values`.
+            // SAFETY: the reserved capacity takes the words, which the function fills before the length
+            // counts them; the vector is borrowed mutably, so it does not overlap `values`.
             unsafe {
                 (self.0.$function)(out.as_mut_ptr().add(out.len()), values.as_ptr(), values.len());
                 out.set_len(out.len() + words);
