@@ -14,6 +14,7 @@ mod image;
 mod strings;
 mod sweep;
 mod unread;
+pub(crate) mod work;
 
 pub use unread::{ForRequest, Lent, Take, TakenPart, Unread};
 

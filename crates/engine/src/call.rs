@@ -13,6 +13,9 @@
 //! again on an image of the value. In transactions and scripts it runs under their locks. A caller that sends
 //! the reply while it is being written runs that part itself ([`read_left_image`]).
 //!
+//! A request that has long to search before it changes a value [leaves that](mantissa_commands::Work) in the
+//! same way. It is done on the image, and the request [begins anew](crate::execute), with its admission.
+//!
 //! A request that turns out to need values on disk ends before it has changed anything, and is run again from
 //! its beginning once they have been read.
 
@@ -23,7 +26,7 @@ use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{KeyHash, LockedShards};
-use mantissa_sys::QuickInstant;
+use mantissa_sys::{QuickInstant, simulation};
 
 use crate::commit::commit;
 use crate::context::Context;
@@ -263,7 +266,7 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let image = if access.wants_image() { image(engine, &access, command, args) } else { None };
+    let image = if access.wants_image() { image(engine, &mut access, command, args) } else { None };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -308,10 +311,32 @@ fn reads_much(command: &Command, args: Args<'_>) -> bool {
 
 /// An image of the value at the only key of a call.
 #[cold]
-fn image(engine: &Engine, access: &Access<'_>, command: &Command, args: Args<'_>) -> Option<Image> {
+fn image(engine: &Engine, access: &mut Access<'_>, command: &Command, args: Args<'_>) -> Option<Image> {
+    let work = access.take_work();
     let position = find_keys(command.info, args).ok()?.into_iter().next()?;
     let entry = access.peek(args.at(position.index))?.image();
-    Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed) })
+    Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed), work })
+}
+
+/// Frees an image.
+fn free(image: Image, engine: &Engine) {
+    if engine.freed_large.load(Ordering::Relaxed) != image.freed {
+        // The value may have been removed, so that all of it is freed with the image.
+        engine.free_image(image.entry);
+    }
+}
+
+/// Does the work that a request has left, if it has. It is to run again then.
+#[cold]
+pub fn do_work(context: &mut Context) -> bool {
+    let Some(mut image) = context.image.take_if(|image| image.work.is_some()) else { return false };
+    let done = image.work.take().map(|work| work(&image.entry));
+    context.collected.set_work_done(done);
+    free(image, context.engine);
+    // Time has gone by, and others may have come to wait.
+    simulation::yield_point();
+    context.refresh();
+    true
 }
 
 /// Runs a handler on an image, or leaves that to the caller of [`read_left_image`].
@@ -324,7 +349,7 @@ fn read_or_leave(
     image: Image,
     reply: &mut Reply,
 ) -> Outcome {
-    if context.leaves_images && !session.reply_mode.is_silent() {
+    if image.work.is_some() || (context.leaves_images && !session.reply_mode.is_silent()) {
         context.image = Some(image);
         return Ok(());
     }
@@ -350,10 +375,7 @@ fn read_image(
         Access::of_image(&image.entry, &engine.keyspace, at, settings, random_state, &mut collected);
     let outcome = handler(&mut access, args, reply);
     drop(access);
-    if engine.freed_large.load(Ordering::Relaxed) != image.freed {
-        // The value may have been removed, so that all of it is freed with the image.
-        engine.free_image(image.entry);
-    }
+    free(image, engine);
     outcome
 }
 

@@ -125,6 +125,11 @@ fn own_copy(engine: &Engine) -> Arc<ActiveConfig> {
 impl<'e> Context<'e> {
     /// The context of a thread. Threads that are no workers have numbers from the number of workers on.
     pub fn new(engine: &'e Engine, worker: usize) -> Self {
+        let mut collected = Collected::default();
+        if worker < engine.worker_count() && engine.worker_count() > 1 {
+            // Without other workers nobody would be there to use the unlocked shard.
+            collected.allow_work();
+        }
         Context {
             engine,
             worker,
@@ -144,7 +149,7 @@ impl<'e> Context<'e> {
             sampler: Sampler::default(),
             leaves_images: false,
             image: None,
-            collected: Collected::default(),
+            collected,
             outbox: Outbox::new(worker, engine),
         }
     }
@@ -164,6 +169,12 @@ impl<'e> Context<'e> {
         let command = self.engine.registry.resolve(args)?;
         self.called.note(name, command);
         Ok(command)
+    }
+
+    /// Forgets what a command had left that failed inside the server.
+    pub fn command_failed(&mut self) {
+        self.image = None;
+        self.collected.clear();
     }
 
     /// Reads the clock and picks up a changed configuration.

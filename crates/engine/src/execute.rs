@@ -1,5 +1,8 @@
 //! Requests of clients: each is run, queued, refused or postponed. Messages for the same client that the
 //! request causes are put before or after its reply here.
+//!
+//! A request that leaves work runs again once that is done, from its beginning: whatever keeps a request from
+//! running keeps it from running then.
 
 use std::sync::atomic::Ordering;
 
@@ -108,11 +111,29 @@ fn run(
             return Progress::Postponed;
         }
         if context.image.is_some() {
-            return Progress::Image;
+            return run_left(context, session, (command, args), hint, (reply, suppressed));
         }
     }
     finish(context, session, Some(command), args, (reply, start, suppressed));
     Progress::Done
+}
+
+/// Goes on with a request that has left an image: does its work and runs it again, if it has left that.
+#[cold]
+fn run_left(
+    context: &mut Context,
+    session: &mut Session,
+    (command, args): (&'static Command, Args<'_>),
+    hint: Option<KeyHash>,
+    replies: (&mut Reply, Option<&mut Reply>),
+) -> Progress {
+    if !call::do_work(context) {
+        return Progress::Image;
+    }
+    let progress = run(context, session, (Some(command), args), hint, replies);
+    // If the request is refused or postponed, the work was in vain.
+    context.collected.set_work_done(None);
+    progress
 }
 
 /// Releases the lock that the request before may have kept, unless the command is short and locks just the

@@ -1,5 +1,6 @@
 //! A large value that is read after its shard has been unlocked.
 
+use mantissa_commands::Work;
 use mantissa_store::{Entry, Kind};
 
 /// Elements from which on a sink for the reply pays. One costs 0.3 microseconds and some allocations, HGETALL
@@ -12,6 +13,8 @@ pub(crate) struct Image {
     pub(crate) entry: Entry,
     /// How often large values had been freed when it was made.
     pub(crate) freed: u64,
+    /// What is to be done with it before the request runs again, if it has not left it to read.
+    pub(crate) work: Option<Work>,
 }
 
 impl Image {

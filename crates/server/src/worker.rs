@@ -976,7 +976,7 @@ fn guarded<'e, R>(
             String::from_utf8_lossy(&shown)
         );
         session.killed = true;
-        context.collected.clear();
+        context.command_failed();
         aof::append_unfinished(context);
     }
     caught.ok()

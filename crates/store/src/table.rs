@@ -300,7 +300,7 @@ impl<T> Table<T> {
     }
 
     /// The item with this hash for which `equal` holds.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, hash: u64, equal: impl FnMut(&T) -> bool) -> Option<&T> {
         let at = self.find(hash, equal)?;
         // SAFETY: `find` returns occupied slots, and the borrow of `self` keeps the table unchanged.

@@ -16,11 +16,16 @@
 //!
 //! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
 //! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
-//! chunks of up to 32 KB that it touches and that are shared.
+//! chunks that it touches and that are shared: of up to 32 KB for vectors, 4 KB for links.
+//!
+//! Insertions can be [planned](VectorSet::draft) on a clone, so that many threads search for one set.
 
 mod graph;
 mod load;
 mod names;
+mod plan;
+#[cfg(test)]
+mod plan_tests;
 mod rows;
 mod search;
 mod space;
@@ -36,7 +41,8 @@ use crate::Collection;
 use graph::{Graph, level_of};
 pub use load::{LoadedElement, VectorSetBuilder, VectorSetError, VectorSetState};
 use names::Names;
-use search::{Extent, Near, Scratch, with_scratch};
+use plan::{GraphPlan, Moment};
+use search::{Extent, Near, Scratch, Untraced, with_scratch};
 pub use space::{Projection, Quantization};
 use space::{Space, head};
 
@@ -140,6 +146,21 @@ impl Neighbour {
 /// A vector in the form in which the elements of a set have theirs.
 #[derive(Clone, Debug)]
 pub struct Target(Vec<u64>);
+
+/// A moment of a set. The insertion of an element is planned on an image of that moment.
+pub struct Draft(Moment);
+
+/// What the insertion of an element does to a set.
+pub struct Plan(GraphPlan);
+
+impl Draft {
+    /// Plans the insertion of an element that the set does not have. `None` if it cannot be planned.
+    pub fn plan(self, image: &VectorSet, target: &Target, ef: usize) -> Option<Plan> {
+        let Body { graph, space, .. } = &*image.body;
+        let level = level_of(self.0.uid);
+        with_scratch(|scratch| graph.plan(space, (&target.0, level, ef), self.0, scratch)).map(Plan)
+    }
+}
 
 /// How elements are searched.
 pub struct Search<'f> {
@@ -253,12 +274,8 @@ impl VectorSet {
         let found = body.names.find(name, |element| body.elements.get(element as usize).text.parts().0);
         let Some(element) = found else {
             let element = body.free_number();
-            let text = ElementText::new(name, b"");
-            body.text_bytes += text.0.memory_usage();
-            body.put_element(element, text);
-            body.names.insert(element, name, |other| body.elements.get(other as usize).text.parts().0);
+            body.name_element(element, name);
             body.insert(element, target, ef);
-            body.len += 1;
             return true;
         };
         let row = body.graph.rows().get(element);
@@ -269,6 +286,39 @@ impl VectorSet {
             body.insert(element, target, ef);
         }
         false
+    }
+
+    /// Begins to plan the insertion of an element, on an image that is made now. `None` if that would not
+    /// pay: the plan would be void.
+    pub fn draft(&mut self, ef: usize) -> Option<Draft> {
+        if ef >= self.len() {
+            // Every insertion changes what the search meets.
+            return None;
+        }
+        let last_uid = self.body.last_uid;
+        self.body.graph.begin_plan(last_uid).map(Draft)
+    }
+
+    /// Adds an element as planned with a draft of a set. `false` and no change if that is another set, or so
+    /// changed since that [`VectorSet::set`] might do something else.
+    pub fn add_planned(&mut self, name: &[u8], target: &Target, plan: Plan) -> bool {
+        let is_known = self.find(name).is_some();
+        let body = &mut *self.body;
+        if is_known {
+            body.graph.give_up(&plan.0);
+            return false;
+        }
+        let (uid, element) = (body.last_uid + 1, body.next_number());
+        let new = (&target.0[..], level_of(uid));
+        if !body.graph.insert_planned(&body.space, element, new, plan.0) {
+            return false;
+        }
+        let taken = body.free_number();
+        debug_assert_eq!(taken, element);
+        body.name_element(element, name);
+        body.last_uid = uid;
+        body.elements.get_mut(element as usize).uid = uid;
+        true
     }
 
     /// Removes an element.
@@ -342,7 +392,7 @@ impl VectorSet {
         let compared_max = if search.filter.is_some() { search.compared_max } else { usize::MAX };
         let extent = Extent { ef: search.ef.max(search.count), compared_max, filter: search.filter };
         with_scratch(|scratch| {
-            graph.search_down(space, &target.0, 0, extent, scratch);
+            graph.search_down(space, &target.0, 0, extent, scratch, &mut Untraced);
             self.body.shown(target, scratch.found.iter().take(search.count).copied())
         })
     }
@@ -408,6 +458,24 @@ impl Body {
     fn free_number(&mut self) -> u32 {
         // Numbers end long after memory does: an element takes some hundred bytes.
         self.free.pop().unwrap_or(self.elements.len() as u32)
+    }
+
+    /// What [`Body::free_number`] will be.
+    fn next_number(&self) -> u32 {
+        match self.free.len() {
+            0 => self.elements.len() as u32,
+            len => *self.free.get(len - 1),
+        }
+    }
+
+    /// Makes an element of this number and name.
+    fn name_element(&mut self, element: u32, name: &[u8]) {
+        let text = ElementText::new(name, b"");
+        self.text_bytes += text.0.memory_usage();
+        self.put_element(element, text);
+        let elements = &self.elements;
+        self.names.insert(element, name, |other| elements.get(other as usize).text.parts().0);
+        self.len += 1;
     }
 
     fn put_element(&mut self, element: u32, text: ElementText) {

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use mantissa_store::Entry;
 
+use super::work::WorkSlot;
 use super::{Counts, ForRequest, Unread};
 use crate::effects::{Effects, Event, EventClass};
 
@@ -32,6 +33,8 @@ pub struct Collected {
     unread: RefCell<Vec<Unread>>,
     /// Records that are to be read for the command alone before it runs again.
     for_request: RefCell<Option<ForRequest>>,
+    /// The present request's work, where one may leave some.
+    pub(super) work: Option<Box<WorkSlot>>,
 }
 
 impl Collected {
@@ -149,7 +152,9 @@ impl Collected {
             leaves_unread: _,
             unread: _,
             for_request: _,
+            work,
         } = std::mem::take(self);
+        self.work = work;
         effects.dirty += dirty;
         effects.hits += hits.get();
         effects.misses += misses.get();
@@ -163,7 +168,8 @@ impl Collected {
 
     /// Forgets everything: what a command had left that failed inside the server.
     pub fn clear(&mut self) {
-        *self = Collected::default();
+        let work = self.work.take().map(|_| Box::default());
+        *self = Collected { work, ..Collected::default() };
     }
 }
 

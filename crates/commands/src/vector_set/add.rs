@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::vector_set::{
-    DIMENSION_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Projection, Quantization, VectorSetOptions,
+    DIMENSION_MAX, Draft, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Plan, Projection, Quantization, Target,
+    VectorSetOptions,
 };
 use mantissa_store::{ValueType, VectorSet};
 
 use super::{GivenVector, check_arity, dimension_mismatch, projection_mismatch};
 use crate::access::Access;
+use crate::access::work::Work;
 use crate::error::{Error, Outcome};
 use crate::parse;
 
@@ -34,7 +36,7 @@ impl<'a> Options<'a> {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(INVALID);
             if parse::is(word, "CAS") {
-                // Redis searches on another thread then. Here the shard stays locked either way.
+                // Redis searches on another thread then. A long search takes no lock here either way.
             } else if parse::is(word, "NOQUANT") {
                 options.quantization = Some(Quantization::None);
             } else if parse::is(word, "BIN") {
@@ -98,33 +100,115 @@ impl<'a> Options<'a> {
 /// The most numbers of a matrix: 256 MB.
 const PROJECTION_NUMBERS_MAX: usize = 64 << 20;
 
-pub(super) fn vadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    check_arity(args, "VADD", 5..=usize::MAX)?;
-    let key = args.at(1);
-    let vector = GivenVector::parse(args, 2, true)?;
-    let name = args.get(vector.end).ok_or_else(|| Error::arity("VADD"))?;
-    let options = Options::parse(args.from(vector.end + 1))?;
-    match access.collection_mut::<VectorSet>(key)? {
-        Some(set) => options.check(set, &vector)?,
-        None => {
-            let new = VectorSet::new(options.of_set(&vector)?);
-            access.put(key, new.into_value(), None)?;
-        }
+/// Plans that are made for an insertion at most. One in a hundred is void where eight threads add to a set
+/// of 60,000. What is left after that is inserted with the shard locked.
+const TRIES_MAX: u32 = 3;
+/// Comparisons from which on the search of an insertion is worth another locking. One into 60,000 elements of
+/// 128 numbers takes 170 microseconds alone, and 2 to 8 more with a plan.
+const COMPARISONS_MIN: usize = 2000;
+
+/// An insertion that was planned with no shard locked.
+struct Planned {
+    vector: GivenVector,
+    plan: Option<(Target, Plan)>,
+    /// Plans that were made for it.
+    tries: u32,
+}
+
+/// Whether insertions compare with so many elements that they are planned.
+fn is_planning_worthwhile(set: &VectorSet, ef: usize) -> bool {
+    set.len().min(ef.saturating_mul(set.links_max() as usize)) >= COMPARISONS_MIN
+}
+
+/// A vector as a set keeps it.
+fn target(set: &VectorSet, numbers: Vec<f32>) -> Target {
+    set.target(match set.projection() {
+        Some(projection) => projection.apply(&numbers),
+        None => numbers,
+    })
+}
+
+/// The work of planning an insertion.
+fn planning(draft: Draft, ef: usize, vector: GivenVector, tries: u32) -> Work {
+    Box::new(move |image| {
+        let planned = VectorSet::of(image.value()).and_then(|set| {
+            let target = target(set, vector.numbers.clone());
+            let plan = draft.plan(set, &target, ef)?;
+            Some((target, plan))
+        });
+        let tries = if planned.is_some() { tries + 1 } else { TRIES_MAX };
+        Box::new(Planned { vector, plan: planned, tries })
+    })
+}
+
+/// Adds a new element as planned; or leaves the planning, which the error says; or gives the vector back for
+/// an insertion without a plan, also where that will fail.
+fn add_as_planned(
+    access: &mut Access<'_>,
+    (key, name): (&[u8], &[u8]),
+    options: &Options<'_>,
+    Planned { vector, plan, tries }: Planned,
+) -> Outcome<Option<GivenVector>> {
+    let ef = options.ef.unwrap_or(EF_DEFAULT);
+    let Ok(Some(set)) = access.collection_mut::<VectorSet>(key) else { return Ok(Some(vector)) };
+    if options.check(set, &vector).is_err() {
+        return Ok(Some(vector));
     }
-    let Some(set) = access.collection_mut::<VectorSet>(key)? else {
-        return Err(Error::NO_SUCH_KEY);
+    if plan.is_some_and(|(target, plan)| set.add_planned(name, &target, plan)) {
+        return Ok(None);
+    }
+    let may_plan = tries < TRIES_MAX && is_planning_worthwhile(set, ef) && set.find(name).is_none();
+    match may_plan.then(|| set.draft(ef)).flatten() {
+        Some(draft) => Err(access.leave_work(planning(draft, ef, vector, tries))),
+        None => Ok(Some(vector)),
+    }
+}
+
+/// Adds an element, unless it was added as planned, and sets its attribute. False if it was there before.
+fn finish(
+    access: &mut Access<'_>,
+    (key, name): (&[u8], &[u8]),
+    options: &Options<'_>,
+    unplanned: Option<GivenVector>,
+) -> Outcome<bool> {
+    let set = access.collection_mut::<VectorSet>(key)?.ok_or(Error::NO_SUCH_KEY)?;
+    let is_new = match unplanned {
+        Some(GivenVector { numbers, .. }) => {
+            set.set(name, &target(set, numbers), options.ef.unwrap_or(EF_DEFAULT))
+        }
+        None => true,
     };
-    let numbers = match set.projection() {
-        Some(projection) => projection.apply(&vector.numbers),
-        None => vector.numbers,
-    };
-    let target = set.target(numbers);
-    let is_new = set.set(name, &target, options.ef.unwrap_or(EF_DEFAULT));
     if let Some(attribute) = options.attribute
         && let Some(element) = set.find(name)
     {
         set.set_attribute(element, attribute);
     }
+    Ok(is_new)
+}
+
+pub(super) fn vadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    check_arity(args, "VADD", 5..=usize::MAX)?;
+    let key = args.at(1);
+    let planned = match access.take_work_done::<Planned>() {
+        Some(planned) => *planned,
+        None => Planned { vector: GivenVector::parse(args, 2, true)?, plan: None, tries: 0 },
+    };
+    let end = planned.vector.end;
+    let name = args.get(end).ok_or_else(|| Error::arity("VADD"))?;
+    let options = Options::parse(args.from(end + 1))?;
+    let unplanned = match access.may_leave_work() {
+        true => access.untouched(|access| add_as_planned(access, (key, name), &options, planned))?,
+        false => Some(planned.vector),
+    };
+    match (access.collection_mut::<VectorSet>(key)?, &unplanned) {
+        (Some(set), Some(vector)) => options.check(set, vector)?,
+        (None, Some(vector)) => {
+            let new = VectorSet::new(options.of_set(vector)?);
+            access.put(key, new.into_value(), None)?;
+        }
+        (_, None) => {}
+    }
+    let is_new = access.untouched(|access| finish(access, (key, name), &options, unplanned))?;
     access.changed(key);
     reply.boolean(is_new);
     Ok(())

@@ -18,3 +18,4 @@ mod replica;
 mod storage;
 mod tracking;
 mod transactions;
+mod work;

@@ -124,6 +124,7 @@ pub(super) struct View<'a> {
     listpack_bytes: usize,
 }
 
+#[inline]
 fn number_at(payload: &[u8], at: usize) -> usize {
     payload[at..].first_chunk().map_or(0, |&raw| u32::from_le_bytes(raw) as usize)
 }

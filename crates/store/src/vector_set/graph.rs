@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use mantissa_memory::{CowVec, prefetch_lines};
 
-use super::rows::{Rows, numbers, numbers_mut};
-use super::search::{Extent, Near, Scratch};
+use super::plan::JournalCell;
+use super::rows::{LARGE_CHUNK, Rows, SMALL_CHUNK, numbers, numbers_mut};
+use super::search::{Extent, Near, Scratch, Untraced};
 use super::space::Space;
 
 /// An element is on the next level with the probability of one in so many.
@@ -46,19 +47,22 @@ pub(super) struct Graph {
     /// Elements by their highest level.
     by_level: [u32; LEVEL_MAX as usize + 1],
     upper_bytes: usize,
+    /// What plans have to know.
+    pub journal: JournalCell,
 }
 
 impl Graph {
     /// An empty graph, with so many links on levels above 0 and twice as many there.
     pub fn new(space: &Space, links_max: u32) -> Self {
         Graph {
-            rows: Rows::new(space.row_bytes()),
-            lowest: Rows::new(size_of::<u32>() * (2 * links_max as usize + 1)),
+            rows: Rows::new(space.row_bytes(), LARGE_CHUNK),
+            lowest: Rows::new(size_of::<u32>() * (2 * links_max as usize + 1), SMALL_CHUNK),
             upper: CowVec::new(),
             links_max,
             entry: None,
             by_level: [0; LEVEL_MAX as usize + 1],
             upper_bytes: 0,
+            journal: JournalCell::default(),
         }
     }
 
@@ -137,6 +141,7 @@ impl Graph {
 
     /// Replaces the vector of an element by one at the same place.
     pub fn set_row(&mut self, element: u32, row: &[u64]) {
+        self.journal.end();
         self.rows.get_mut(element).copy_from_slice(row);
     }
 
@@ -174,11 +179,13 @@ impl Graph {
     }
 
     fn link(&mut self, one: u32, other: u32, level: u8) {
+        self.journal.note(one, other, level);
         self.add_half(one, other, level);
         self.add_half(other, one, level);
     }
 
     fn unlink(&mut self, one: u32, other: u32, level: u8) {
+        self.journal.note(one, other, level);
         self.remove_half(one, other, level);
         self.remove_half(other, one, level);
     }
@@ -199,20 +206,20 @@ impl Graph {
     ) {
         let Some((_, top)) = self.entry() else { return self.place(element, row, level) };
         let highest = level.min(top);
-        self.search_down(space, row, highest, Extent::all(ef), scratch);
+        self.search_down(space, row, highest, Extent::all(ef), scratch, &mut Untraced);
         self.place(element, row, level);
         for on in (0..=highest).rev() {
             if on < highest {
-                self.search_level(space, row, on, Extent::all(ef), scratch);
+                self.search_level(space, row, on, Extent::all(ef), scratch, &mut Untraced);
             }
             let chosen = self.choose(space, &scratch.found);
-            self.connect(space, element, &chosen, on);
+            self.connect(space, (element, row), &chosen, on, |_, _| None);
         }
     }
 
     /// Which of the nearest become neighbours: those that are nearer to the new element than to any of its
     /// neighbours, so that they lie on different sides of it; then the nearest of the others.
-    fn choose(&self, space: &Space, nearest: &[Near]) -> Vec<Near> {
+    pub fn choose(&self, space: &Space, nearest: &[Near]) -> Vec<Near> {
         let wanted = self.links_max as usize;
         let mut chosen: Vec<Near> = Vec::with_capacity(wanted);
         let mut left = Vec::new();
@@ -232,13 +239,25 @@ impl Graph {
     }
 
     /// Links a new element with those chosen. One whose links are full gives one of them up, or refuses. If
-    /// all refuse, the nearest gives up the neighbour that has the most links.
-    fn connect(&mut self, space: &Space, element: u32, chosen: &[Near], level: u8) {
-        for &near in chosen {
+    /// all refuse, the nearest gives up the neighbour that has the most links. What a full one does may be
+    /// `known`, by its place among the chosen.
+    pub fn connect(
+        &mut self,
+        space: &Space,
+        (element, row): (u32, &[u64]),
+        chosen: &[Near],
+        level: u8,
+        known: impl Fn(&Self, usize) -> Option<Option<u32>>,
+    ) {
+        for (index, &near) in chosen.iter().enumerate() {
             let other = near.element();
             if self.links(other, level).len() < self.capacity(level) {
                 self.link(element, other, level);
-            } else if let Some(victim) = self.victim(space, other, element, near.distance(), level) {
+                continue;
+            }
+            let known = known(self, index);
+            let victim = known.unwrap_or_else(|| self.victim(space, other, row, near.distance(), level).0);
+            if let Some(victim) = victim {
                 self.unlink(other, victim, level);
                 self.link(element, other, level);
             }
@@ -260,21 +279,34 @@ impl Graph {
     /// the new one can be reached through another, the farthest. Never the last link of a neighbour. Those
     /// that are all equally far from each other take half of the links at most, and change places among
     /// themselves then: equal vectors do not become an island.
-    fn victim(&self, space: &Space, full: u32, new: u32, distance: f32, level: u8) -> Option<u32> {
+    ///
+    /// With it, whether it is the same however many links the neighbours have, as long as each has several.
+    pub fn victim(
+        &self,
+        space: &Space,
+        full: u32,
+        new: &[u64],
+        distance: f32,
+        level: u8,
+    ) -> (Option<u32>, bool) {
+        let mut is_sure = true;
         let (mut hidden, mut farthest): (Option<Near>, Option<(Near, usize)>) = (None, None);
         let (mut equals, mut most_linked): (usize, Option<(usize, u32)>) = (0, None);
         let links = self.links(full, level);
         links.iter().for_each(|&link| self.rows.prefetch(link, space.row_bytes()));
         for &link in links {
-            let (to_full, to_new) = (self.between(space, full, link), self.between(space, new, link));
+            let (to_full, to_new) =
+                (self.between(space, full, link), space.distance(new, self.rows.get(link)));
             if to_full < distance && to_new < distance {
                 // The new one can be reached through this.
                 farthest = None;
                 most_linked = None;
                 equals = usize::MAX;
             }
+            is_sure &= !(to_full + to_new).is_nan();
             let degree = self.links(link, level).len();
             if degree <= 1 {
+                is_sure = false;
                 continue;
             }
             if to_full > distance && to_new < to_full {
@@ -285,10 +317,12 @@ impl Graph {
             }
             if to_full == distance && to_new == distance {
                 equals += 1;
+                is_sure = false;
                 most_linked = most_linked.max(Some((degree, link)));
             }
             // Of several at one distance the one with the most links.
             let key = (Near::new(to_full, 0), degree);
+            is_sure &= farthest.is_none_or(|(near, _)| near.distance() != to_full);
             if to_full >= distance
                 && farthest.is_none_or(|(near, most)| key > (Near::new(near.distance(), 0), most))
             {
@@ -301,11 +335,12 @@ impl Graph {
         } else {
             farthest.map(|(near, _)| near.element())
         };
-        hidden.map(Near::element).or(other)
+        (hidden.map(Near::element).or(other), is_sure)
     }
 
     /// Removes an element from the graph. Its number may be used again. `is_there` knows the others.
     pub fn remove(&mut self, space: &Space, element: u32, is_there: impl Fn(u32) -> bool) {
+        self.journal.end();
         let top = self.level(element);
         self.by_level[usize::from(top)] -= 1;
         if self.entry == Some(element) {
@@ -372,7 +407,11 @@ impl Graph {
 
     /// Bytes taken.
     pub fn memory_usage(&self) -> usize {
-        self.rows.memory_usage() + self.lowest.memory_usage() + self.upper.memory_usage() + self.upper_bytes
+        self.rows.memory_usage()
+            + self.lowest.memory_usage()
+            + self.upper.memory_usage()
+            + self.upper_bytes
+            + self.journal.memory_usage()
     }
 
     /// Removes the links that only one side has, after a load. Those that `from` has beyond its capacity, to

@@ -41,6 +41,12 @@ impl Near {
         f32::from_bits((self.0 >> 32) as u32)
     }
 
+    /// The distance as a number in the order of distances.
+    #[inline]
+    pub fn distance_bits(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     #[inline]
     pub fn element(self) -> u32 {
         !(self.0 as u32)
@@ -114,6 +120,21 @@ impl Extent<'_> {
     }
 }
 
+/// Who follows the way of a search.
+pub(super) trait Trace {
+    /// An element is expanded.
+    fn expands(&mut self, _near: Near) {}
+    /// An element is compared with the last of those found, when they are as many as wanted.
+    fn meets(&mut self, _one: Near, _worst: Near) {}
+    /// A level has been searched.
+    fn ends(&mut self, _found: &[Near], _wanted: usize) {}
+}
+
+/// Nobody.
+pub(super) struct Untraced;
+
+impl Trace for Untraced {}
+
 impl Graph {
     /// Finds the nearest elements to the vector of a row on the levels from the highest down to one, which is
     /// searched as `extent` says, and leaves them in `scratch.found`.
@@ -124,14 +145,15 @@ impl Graph {
         lowest: u8,
         extent: Extent<'_>,
         scratch: &mut Scratch,
+        trace: &mut impl Trace,
     ) {
         scratch.found.clear();
         let Some((entry, top)) = self.entry() else { return };
         scratch.found.push(Near::new(space.distance(target, self.rows().get(entry)), entry));
         for level in (lowest + 1..=top).rev() {
-            self.search_level(space, target, level, Extent::all(EF_ABOVE), scratch);
+            self.search_level(space, target, level, Extent::all(EF_ABOVE), scratch, trace);
         }
-        self.search_level(space, target, lowest, extent, scratch);
+        self.search_level(space, target, lowest, extent, scratch, trace);
     }
 
     /// Replaces the elements in `scratch.found` by the nearest on a level to the vector of a row that a
@@ -143,6 +165,7 @@ impl Graph {
         level: u8,
         mut extent: Extent<'_>,
         scratch: &mut Scratch,
+        trace: &mut impl Trace,
     ) {
         let Scratch { visited, candidates, nearest, batch, found } = scratch;
         visited.clear(self.rows().len());
@@ -166,6 +189,7 @@ impl Graph {
             {
                 break;
             }
+            trace.expands(next);
             batch.clear();
             for &neighbour in self.links(next.element(), level) {
                 if visited.insert(neighbour) {
@@ -181,14 +205,20 @@ impl Graph {
             for &neighbour in batch.iter() {
                 let near = Near::new(space.distance(target, self.rows().get(neighbour)), neighbour);
                 compared += 1;
-                if nearest.len() >= extent.ef && nearest.peek().is_some_and(|worst| near > *worst) {
+                let is_beyond = |&worst: &Near| {
+                    trace.meets(near, worst);
+                    near > worst
+                };
+                if nearest.len() >= extent.ef && nearest.peek().is_some_and(is_beyond) {
                     continue;
                 }
                 candidates.push(Reverse(near));
                 if passes(neighbour) {
                     nearest.push(near);
-                    if nearest.len() > extent.ef {
-                        nearest.pop();
+                    if nearest.len() > extent.ef
+                        && let (Some(out), Some(&worst)) = (nearest.pop(), nearest.peek())
+                    {
+                        trace.meets(out, worst);
                     }
                 }
             }
@@ -196,5 +226,6 @@ impl Graph {
         found.clear();
         found.extend(nearest.drain());
         found.sort_unstable();
+        trace.ends(found, extent.ef);
     }
 }

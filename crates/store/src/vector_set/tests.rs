@@ -22,12 +22,12 @@ impl Sample for VectorSet {
     }
 }
 
-fn options(dimension: u32, quantization: Quantization, links: u32) -> VectorSetOptions {
+pub(super) fn options(dimension: u32, quantization: Quantization, links: u32) -> VectorSetOptions {
     VectorSetOptions { dimension, quantization, links, projection: None }
 }
 
 /// A vector near one of so many centres.
-fn clustered(random: &mut Random, dimension: usize, centres: u64) -> Vec<f32> {
+pub(super) fn clustered(random: &mut Random, dimension: usize, centres: u64) -> Vec<f32> {
     let centre = random.next() % centres;
     (0..dimension as u64)
         .map(|index| {

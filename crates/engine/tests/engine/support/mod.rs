@@ -4,8 +4,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mantissa_engine::embedded::{Embedded, LocalClient};
@@ -18,12 +18,18 @@ pub const START_MS: i64 = 1_767_225_600_000;
 /// A clock that stands still but where the test moves it, or waits for something.
 pub struct Clock {
     now_us: AtomicI64,
+    /// What happens at a point where other threads may go on, and how many come before that.
+    interruption: Mutex<Option<(usize, Interruption)>>,
 }
+
+/// What happens then.
+pub type Interruption = Box<dyn FnOnce() + Send>;
 
 impl Clock {
     /// Puts the calling thread on a virtual clock until the result is dropped.
     pub fn enter() -> (Arc<Clock>, Entered) {
-        let clock = Arc::new(Clock { now_us: AtomicI64::new(START_MS * 1000) });
+        let clock =
+            Arc::new(Clock { now_us: AtomicI64::new(START_MS * 1000), interruption: Mutex::default() });
         let scheduler: Arc<dyn Scheduler> = Arc::clone(&clock) as Arc<dyn Scheduler>;
         (clock, simulation::enter(scheduler))
     }
@@ -33,6 +39,11 @@ impl Clock {
         self.now_us.load(Ordering::Relaxed) / 1000
     }
 
+    /// Has something happen at a point where other threads may go on, after so many of them.
+    pub fn interrupt_after(&self, points: usize, interruption: Interruption) {
+        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some((points, interruption));
+    }
+
     /// Moves the clock.
     pub fn advance_ms(&self, ms: i64) {
         self.now_us.fetch_add(ms * 1000, Ordering::Relaxed);
@@ -40,7 +51,20 @@ impl Clock {
 }
 
 impl Scheduler for Clock {
-    fn yield_point(&self) {}
+    fn yield_point(&self) {
+        let mut waiting = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *waiting {
+            None => {}
+            Some((points, _)) if *points > 0 => *points -= 1,
+            Some(_) => {
+                let interruption = waiting.take();
+                drop(waiting);
+                if let Some((_, interrupt)) = interruption {
+                    interrupt();
+                }
+            }
+        }
+    }
 
     /// Who waits for the log waits for a real thread: the clock goes on and so does that.
     fn wait(&self, time_max: Option<Duration>) {
