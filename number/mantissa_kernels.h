@@ -257,6 +257,14 @@ MN__K_INLINE void mn__load_part(uint64_t words[2], const void *in, size_t size) 
 static const int32_t mn__mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #endif
 
+/* Loads from a pointer are not taken to be aligned: AddressSanitizer of gcc 12 puts arrays on its own stack,
+ * of which it aligns none to 64 bytes. */
+#ifdef __GNUC__
+#define MN__K_HIDE(pointer) __asm__("" : "+r"(pointer))
+#else
+#define MN__K_HIDE(pointer) (void)(pointer)
+#endif
+
 /* The rounded product is kept from being fused with an addition. */
 #if defined(MN__K_X86)
 #define MN__K_KEEP(vector) __asm__("" : "+v"(vector))

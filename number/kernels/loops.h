@@ -209,11 +209,13 @@ MN__COSINE(cosine_bf16, float, uint16_t, 16, F, MN__B_LOAD, MN__B_PART)
 #define MN__SIGNS(name, element, SIGN)                                              \
     MN__T void MN__N(name)(uint64_t * words, const element *values, size_t count) { \
         element rest[64];                                                           \
+        const element *from = rest;                                                 \
         for (; count >= 64; count -= 64, values += 64) *words++ = SIGN(values);     \
         if (!count) return;                                                         \
         memset(rest, 0, sizeof rest);                                               \
         memcpy(rest, values, count * sizeof *rest);                                 \
-        *words = SIGN(rest);                                                        \
+        MN__K_HIDE(from);                                                           \
+        *words = SIGN(from);                                                        \
     }
 
 MN__SIGNS(sign_f64, double, MN__D_SIGN)

@@ -15,8 +15,9 @@
 //! no more once draws find something each time, with other settings, or when it has been within its limit for
 //! [`FORGOTTEN_AFTER_MS`] or by one part in [`HEADROOM_PART`].
 //!
-//! A shard that another thread has locked comes later. What is locked after [`LOCK_WAIT_MAX`] in which no
-//! shard could be looked at is passed over.
+//! A shard that another thread has locked comes later, and so does a value that was found in one. What is
+//! locked after [`LOCK_WAIT_MAX`] in which nothing else could be looked at is passed over. The next lap begins
+//! where the last one has ended, so that what has been emptied is not looked at again and again.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,8 @@ use super::{Candidate, Policy};
 const STEP_ENTRIES: usize = 256;
 /// Shards that one step tries to lock.
 const LOCK_ATTEMPTS: usize = 4;
+/// Values of locked shards that are remembered.
+const LATER_MAX: usize = 1_000;
 /// How long a lap waits for locked shards.
 const LOCK_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Time within the limit after which it is not known any more that nothing can go, in ms.
@@ -69,8 +72,14 @@ struct Lap {
     is_begun: bool,
     /// Values that have been found.
     found: Vec<Candidate>,
+    /// Those of shards that other threads have locked: they are tried again after the walk.
+    later: VecDeque<Candidate>,
+    /// Since when nothing is left but these.
+    later_since: Option<Instant>,
     /// Since when all shards that were tried have been locked.
     locked_since: Option<Instant>,
+    /// Where the lap before has ended.
+    resumed: Option<Place>,
     /// The policy by which memory is exhausted.
     policy: Option<Policy>,
     /// Unix time in ms when memory was last seen beyond its limit since then.
@@ -96,7 +105,7 @@ impl Search {
         let is_known = lap.policy == Some(policy) && !is_forgotten;
         lap.exceeded_ms = now_ms;
         if !is_known {
-            lap.is_begun = false;
+            lap.end();
             self.is_exhausted.store(false, Ordering::Relaxed);
         }
         is_known
@@ -136,7 +145,7 @@ impl Search {
 
     /// Forgets what is known.
     pub fn begin_anew(&self) {
-        self.lap.lock().is_begun = false;
+        self.lap.lock().end();
         self.is_under_way.store(false, Ordering::Relaxed);
         self.is_exhausted.store(false, Ordering::Relaxed);
     }
@@ -148,13 +157,15 @@ impl Search {
             return Found::Candidate(candidate);
         }
         if !lap.is_begun {
-            let places = (0..keyspace.shard_count()).map(|shard| Place { shard, database: 0, cursor: 0 });
-            (lap.left, lap.is_begun, lap.locked_since) = (places.collect(), true, None);
+            lap.begin(keyspace.shard_count());
             self.begin();
         }
-        let found = if lap.left.is_empty() { Found::NothingLeft } else { lap.step(keyspace, policy, now_ms) };
+        let found = match lap.left.is_empty() {
+            true => lap.try_later(),
+            false => lap.step(keyspace, policy, now_ms),
+        };
         if matches!(found, Found::NothingLeft) {
-            lap.is_begun = false;
+            lap.end();
             self.is_under_way.store(false, Ordering::Relaxed);
         }
         found
@@ -164,9 +175,48 @@ impl Search {
     pub fn give_back(&self, candidate: Candidate) {
         self.lap.lock().found.push(candidate);
     }
+
+    /// Has a value be found again after the walk: its shard is locked.
+    pub fn postpone(&self, candidate: Candidate) {
+        let mut lap = self.lap.lock();
+        if lap.is_begun && lap.later.len() < LATER_MAX {
+            lap.later.push_back(candidate);
+        }
+    }
 }
 
 impl Lap {
+    /// All shards, from where the lap before has ended.
+    fn begin(&mut self, shards: usize) {
+        let first = self.resumed.map_or(0, |place| place.shard);
+        let places = (0..shards).map(|at| Place { shard: (first + at) % shards, database: 0, cursor: 0 });
+        self.left = places.collect();
+        if let Some(place) = self.resumed.take() {
+            // What lies before that place in its shard comes last, and with it the rest again.
+            self.left.rotate_left(1);
+            self.left.push_front(place);
+        }
+        (self.is_begun, self.locked_since, self.later_since) = (true, None, None);
+    }
+
+    fn end(&mut self) {
+        if self.is_begun {
+            self.resumed = self.left.front().copied();
+        }
+        self.is_begun = false;
+        self.found.clear();
+        self.later.clear();
+    }
+
+    /// A value of a shard that was locked, unless all of these have been locked for long.
+    fn try_later(&mut self) -> Found {
+        let since = *self.later_since.get_or_insert_with(clock::now);
+        match self.later.pop_front() {
+            Some(candidate) if clock::since(since) < LOCK_WAIT_MAX => Found::Candidate(candidate),
+            _ => Found::NothingLeft,
+        }
+    }
+
     fn step(&mut self, keyspace: &Keyspace, policy: Policy, now_ms: i64) -> Found {
         for _ in 0..LOCK_ATTEMPTS.min(self.left.len()) {
             let Some(mut place) = self.left.pop_front() else { break };
@@ -210,6 +260,7 @@ mod tests {
     use super::*;
     use mantissa_config::Config;
     use mantissa_store::{Entry, Value};
+    use std::collections::HashSet;
 
     /// Four shards of small values, with a larger one where its key is among `large`.
     fn keyspace(large: &[u32]) -> Keyspace {
@@ -257,6 +308,33 @@ mod tests {
         assert!(found < 5 && locked > 0);
         drop(held);
         assert_eq!(lap(&search, &keyspace), (5, 0));
+    }
+
+    #[test]
+    fn a_value_whose_shard_is_locked_keeps_no_other_from_being_found() {
+        let (search, policy) = (Search::default(), Policy::to_disk(&Config::default()));
+        let keyspace = keyspace(&[3, 7, 2_000, 3_998, 3_999]);
+        let (mut found, mut tries) = (HashSet::new(), 0);
+        loop {
+            match search.next(&keyspace, policy, 1_000) {
+                Found::Candidate(candidate) => {
+                    found.insert(candidate.hash);
+                    search.postpone(candidate);
+                    tries += 1;
+                }
+                Found::NothingLeft => break,
+                _ => {}
+            }
+        }
+        assert!(found.len() == 5 && tries > 5, "{} in {tries} tries", found.len());
+        // A lap that ends early is gone on with, and comes across everything.
+        assert!(matches!(search.next(&keyspace, policy, 1_000), Found::Candidate(_) | Found::NothingYet));
+        for _ in 0..6 {
+            _ = search.next(&keyspace, policy, 1_000);
+        }
+        search.begin_anew();
+        let (found, _) = lap(&search, &keyspace);
+        assert!((5..=10).contains(&found), "{found}");
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Opt
     if excess <= 0 {
         context.evictor.note_headroom(-excess, engine.worker_count());
         engine.tier.search.note_headroom(-excess, limit);
+        engine.tier.search.note_within_limit();
         return Some(Verdict::WithinLimit);
     }
     let config = &context.active.config;
@@ -292,17 +293,21 @@ impl Room<'_> {
         }
     }
 
-    fn steps_min(&self) -> usize {
-        let is_far = self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART;
-        if is_far { STEPS_MIN_FAR } else { STEPS_MIN }
+    fn is_far(&self) -> bool {
+        self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART
     }
 
-    /// Says that nothing can be moved and rests, unless large values are being moved or read, or memory comes
-    /// within its limit once what waits has been written.
+    fn steps_min(&self) -> usize {
+        if self.is_far() { STEPS_MIN_FAR } else { STEPS_MIN }
+    }
+
+    /// Says that nothing can be moved and rests, unless memory is little beyond its limit and large values are
+    /// being moved, or comes within it once what waits has been written or what is read has been moved.
     fn give_up(&self, offloader: &mut Offloader) -> Option<Verdict> {
         let waiting = self.engine.tier.file().map_or(0, |file| file.waiting_bytes() as i64);
         let is_over_by_writes = waiting > 0 && self.engine.pressure.excess(self.limit) <= waiting;
-        if self.engine.tier.large.is_at_work() || self.is_over_by_reads() || is_over_by_writes {
+        let is_at_work = self.engine.tier.large.is_at_work() && !self.is_far();
+        if is_at_work || self.is_over_by_reads() || is_over_by_writes {
             return Some(Verdict::InProgress);
         }
         offloader.rests_until_ms = self.now_ms + REST_MS;
@@ -362,8 +367,10 @@ impl Room<'_> {
             Found::NothingLeft => return Moved::NothingLeft,
         };
         let moved = self.move_candidate(policy, encoder, &candidate);
-        if matches!(moved, Moved::Locked | Moved::Refused(Refusal::Behind)) {
-            search.give_back(candidate);
+        match moved {
+            Moved::Locked => search.postpone(candidate),
+            Moved::Refused(Refusal::Behind) => search.give_back(candidate),
+            _ => {}
         }
         moved
     }
