@@ -16,8 +16,8 @@
 //! [`FORGOTTEN_AFTER_MS`] or by one part in [`HEADROOM_PART`].
 //!
 //! A shard that another thread has locked comes later, and so does a value that was found in one. What is
-//! locked after [`LOCK_WAIT_MAX`] in which nothing else could be looked at is passed over. The next lap begins
-//! where the last one has ended, so that what has been emptied is not looked at again and again.
+//! locked after [`LOCK_WAIT_MAX`] in which nothing else could be looked at is passed over. The next lap
+//! begins where the last one has ended, so that what has been emptied is not looked at again and again.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

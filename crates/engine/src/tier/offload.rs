@@ -301,8 +301,8 @@ impl Room<'_> {
         if self.is_far() { STEPS_MIN_FAR } else { STEPS_MIN }
     }
 
-    /// Says that nothing can be moved and rests, unless memory is little beyond its limit and large values are
-    /// being moved, or comes within it once what waits has been written or what is read has been moved.
+    /// Says that nothing can be moved and rests, unless memory is little beyond its limit and large values
+    /// are being moved, or comes within it once what waits has been written or what is read has been moved.
     fn give_up(&self, offloader: &mut Offloader) -> Option<Verdict> {
         let waiting = self.engine.tier.file().map_or(0, |file| file.waiting_bytes() as i64);
         let is_over_by_writes = waiting > 0 && self.engine.pressure.excess(self.limit) <= waiting;
