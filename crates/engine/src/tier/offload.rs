@@ -293,21 +293,17 @@ impl Room<'_> {
         }
     }
 
-    fn is_far(&self) -> bool {
-        self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART
-    }
-
     fn steps_min(&self) -> usize {
-        if self.is_far() { STEPS_MIN_FAR } else { STEPS_MIN }
+        let is_far = self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART;
+        if is_far { STEPS_MIN_FAR } else { STEPS_MIN }
     }
 
-    /// Says that nothing can be moved and rests, unless memory is little beyond its limit and large values
-    /// are being moved, or comes within it once what waits has been written or what is read has been moved.
+    /// Says that nothing can be moved and rests, unless large values are being moved, or memory comes within
+    /// its limit once what waits has been written or what is being read has been moved.
     fn give_up(&self, offloader: &mut Offloader) -> Option<Verdict> {
         let waiting = self.engine.tier.file().map_or(0, |file| file.waiting_bytes() as i64);
         let is_over_by_writes = waiting > 0 && self.engine.pressure.excess(self.limit) <= waiting;
-        let is_at_work = self.engine.tier.large.is_at_work() && !self.is_far();
-        if is_at_work || self.is_over_by_reads() || is_over_by_writes {
+        if self.engine.tier.large.is_at_work() || self.is_over_by_reads() || is_over_by_writes {
             return Some(Verdict::InProgress);
         }
         offloader.rests_until_ms = self.now_ms + REST_MS;
