@@ -275,6 +275,31 @@ MN__SIGNS(sign_i8, int8_t, MN__I_SIGN)
         return total;                                                                                       \
     }
 
+/* STEP adds the products of two vectors to the counters. */
+#define MN__BYTES_COSINE(name, element, STEP)                                                    \
+    MN__T double MN__N(name)(const element *left, const element *right, size_t count) {          \
+        const unsigned char *l = (const unsigned char *)left, *r = (const unsigned char *)right; \
+        int64_t product = 0, lefts = 0, rights = 0;                                              \
+        while (count) {                                                                          \
+            size_t here = count < (size_t)MN__BYTES ? count : (size_t)MN__BYTES, at = 0;         \
+            MN__W w = MN__W_ZERO, w_left = MN__W_ZERO, w_right = MN__W_ZERO;                     \
+            for (; at < here; at += MN__I_LEN) {                                                 \
+                size_t rest = here - at;                                                         \
+                MN__I a = rest < MN__I_LEN ? MN__I_PART(l + at, rest) : MN__I_LOAD(l + at);      \
+                MN__I b = rest < MN__I_LEN ? MN__I_PART(r + at, rest) : MN__I_LOAD(r + at);      \
+                w = STEP(w, a, b);                                                               \
+                w_left = STEP(w_left, a, a);                                                     \
+                w_right = STEP(w_right, b, b);                                                   \
+            }                                                                                    \
+            product += MN__W_TOTAL(w);                                                           \
+            lefts += MN__W_TOTAL(w_left);                                                        \
+            rights += MN__W_TOTAL(w_right);                                                      \
+            l += here, r += here;                                                                \
+            count -= here;                                                                       \
+        }                                                                                        \
+        return mn__cosine((double)product, (double)lefts, (double)rights);                       \
+    }
+
 #define MN__COMMON_BITS(w, a, b) MN__I_ONES(w, MN__I_AND(a, b))
 #define MN__OTHER_BITS(w, a, b) MN__I_ONES(w, MN__I_XOR(a, b))
 
@@ -286,51 +311,9 @@ MN__BYTES_TWO(hamming, uint64_t, void, MN__OTHER_BITS)
 #ifdef MN__I_DOT
 MN__BYTES_TWO(dot_i8, int64_t, int8_t, MN__I_DOT)
 
-MN__T double MN__N(cosine_i8)(const int8_t *left, const int8_t *right, size_t count) {
-    int64_t product = 0, lefts = 0, rights = 0;
-    while (count) {
-        size_t here = count < (size_t)MN__BYTES ? count : (size_t)MN__BYTES, at = 0;
-        MN__W p = MN__W_ZERO, l = MN__W_ZERO, r = MN__W_ZERO;
-        for (; at < here; at += MN__I_LEN) {
-            size_t rest = here - at;
-            MN__I a = rest < MN__I_LEN ? MN__I_PART(left + at, rest) : MN__I_LOAD(left + at);
-            MN__I b = rest < MN__I_LEN ? MN__I_PART(right + at, rest) : MN__I_LOAD(right + at);
-            p = MN__I_DOT(p, a, b);
-            l = MN__I_DOT(l, a, a);
-            r = MN__I_DOT(r, b, b);
-        }
-        product += MN__W_TOTAL(p);
-        lefts += MN__W_TOTAL(l);
-        rights += MN__W_TOTAL(r);
-        left += here, right += here;
-        count -= here;
-    }
-    return mn__cosine((double)product, (double)lefts, (double)rights);
-}
+MN__BYTES_COSINE(cosine_i8, int8_t, MN__I_DOT)
 #endif
-
-MN__T double MN__N(cosine_bits)(const void *left, const void *right, size_t size) {
-    const unsigned char *l = (const unsigned char *)left, *r = (const unsigned char *)right;
-    int64_t both = 0, lefts = 0, rights = 0;
-    while (size) {
-        size_t here = size < (size_t)MN__BYTES ? size : (size_t)MN__BYTES, at = 0;
-        MN__W p = MN__W_ZERO, q = MN__W_ZERO, s = MN__W_ZERO;
-        for (; at < here; at += MN__I_LEN) {
-            size_t rest = here - at;
-            MN__I a = rest < MN__I_LEN ? MN__I_PART(l + at, rest) : MN__I_LOAD(l + at);
-            MN__I b = rest < MN__I_LEN ? MN__I_PART(r + at, rest) : MN__I_LOAD(r + at);
-            p = MN__COMMON_BITS(p, a, b);
-            q = MN__I_ONES(q, a);
-            s = MN__I_ONES(s, b);
-        }
-        both += MN__W_TOTAL(p);
-        lefts += MN__W_TOTAL(q);
-        rights += MN__W_TOTAL(s);
-        l += here, r += here;
-        size -= here;
-    }
-    return mn__cosine((double)both, (double)lefts, (double)rights);
-}
+MN__BYTES_COSINE(cosine_bits, void, MN__COMMON_BITS)
 
 /* The last vector begins where it still fits: no byte is read that is not there, some are compared twice. */
 #define MN__IS_LESS(a, b) ((a) < (b))
@@ -358,6 +341,7 @@ MN__BYTES_EXTREME(max_i8, MAX, MN__IS_GREATER, -128)
 #undef MN__TIMES
 #undef MN__BYTES_ONE
 #undef MN__BYTES_TWO
+#undef MN__BYTES_COSINE
 #undef MN__COMMON_BITS
 #undef MN__OTHER_BITS
 #undef MN__IS_LESS
