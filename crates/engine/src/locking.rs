@@ -230,10 +230,7 @@ pub fn lock_patiently(
 ) -> Option<LockedShards<'_>> {
     let mut set = wanted;
     loop {
-        let locked = match engine.keyspace.try_lock(set) {
-            Ok(locked) => locked,
-            Err(_) => engine.keyspace.lock_unless(set, &give_up)?,
-        };
+        let locked = engine.keyspace.lock_or_give_up(set, &give_up)?;
         let Some(needed) = more_for_waiters(&locked, &set) else { return Some(locked) };
         drop(locked);
         set = needed;

@@ -249,6 +249,11 @@ impl Keyspace {
         LockedShards { keyspace: self, held: Held::None, not_send: PhantomData }
     }
 
+    /// Takes the locks of these shards: at once if they are free, else like [`Keyspace::lock_unless`].
+    pub fn lock_or_give_up(&self, set: ShardSet, give_up: impl FnMut() -> bool) -> Option<LockedShards<'_>> {
+        self.try_lock(set).ok().or_else(|| self.lock_unless(set, give_up))
+    }
+
     /// Waits for the locks of these shards and takes them, unless `give_up` says so, which is asked every few
     /// milliseconds. The calling thread must hold none.
     #[cold]

@@ -56,10 +56,9 @@ impl Cleaner {
 
     /// Looks at some entries. False if it has to wait.
     fn step(&mut self, engine: &Engine, file: &TierFile) -> bool {
-        let set = ShardSet::one(self.shard);
         let is_over = || engine.stopping.load(Ordering::Relaxed);
-        let locked = engine.keyspace.try_lock(set).ok();
-        let Some(locked) = locked.or_else(|| engine.keyspace.lock_unless(set, is_over)) else { return false };
+        let locked = engine.keyspace.lock_or_give_up(ShardSet::one(self.shard), is_over);
+        let Some(locked) = locked else { return false };
         let Some(database) = locked.shard(self.shard).and_then(|shard| shard.databases.get(self.database))
         else {
             drop(locked);

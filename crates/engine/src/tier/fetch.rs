@@ -364,8 +364,7 @@ fn bring_copy(engine: &Engine, (database, hash): Key, cold: &Cold) -> Result<(),
     let index = engine.keyspace.shard_of(hash);
     let clock = engine.active_config().settings.access_clock;
     let give_up = || engine.stopping.load(Ordering::Relaxed);
-    let set = ShardSet::one(index);
-    let locked = engine.keyspace.try_lock(set).ok().or_else(|| engine.keyspace.lock_unless(set, give_up));
+    let locked = engine.keyspace.lock_or_give_up(ShardSet::one(index), give_up);
     let Some(mut locked) = locked else { return Ok(()) };
     let database = locked.shard_mut(index).and_then(|shard| shard.databases.get_mut(database));
     if let Some(database) = database {

@@ -168,10 +168,15 @@ fn free_copy(engine: &Engine, copy: Value) {
     }
 }
 
+/// Whether memory is beyond its limit by more than one part in [`EXCESS_PART`].
+fn is_far_beyond(engine: &Engine, limit: u64) -> bool {
+    engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
+}
+
 /// Whether a command that needs memory has to wait for the disk.
 pub fn has_to_wait(engine: &Engine, limit: u64) -> bool {
     limit > 0
-        && engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
+        && is_far_beyond(engine, limit)
         && engine.tier.file().is_some_and(|file| file.is_behind() || engine.tier.large.is_behind())
 }
 
@@ -294,8 +299,7 @@ impl Room<'_> {
     }
 
     fn steps_min(&self) -> usize {
-        let is_far = self.engine.pressure.excess(self.limit) > self.limit as i64 / EXCESS_PART;
-        if is_far { STEPS_MIN_FAR } else { STEPS_MIN }
+        if is_far_beyond(self.engine, self.limit) { STEPS_MIN_FAR } else { STEPS_MIN }
     }
 
     /// Says that nothing can be moved and rests, unless large values are being moved, or memory comes within
