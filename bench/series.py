@@ -8,6 +8,7 @@ from fixed seeds. Needs the modules that the tests use (tests/support/modules.py
 """
 
 import argparse
+import itertools
 import os
 import random
 import statistics
@@ -24,6 +25,8 @@ KEYS = [f"{kind}:{spacing}" for kind in ("price", "sensor", "counter", "random")
 READ_SAMPLES = 100_000
 READS = 20
 MANY, SMALL = 1000, 20_000
+MIDDLE = (300, 600, 1000, 2000)
+LATE = 2000
 
 
 def values(kind, count):
@@ -87,6 +90,18 @@ def works(count):
         )
     adds = [("TS.ADD", "one", *sample) for sample in samples("sensor:jitter", count)]
     yield "TS.ADD, us", [("DEL", "one"), ("TS.CREATE", "one")], lambda server: server.microseconds_each(adds, BATCH)
+    chance = random.Random(9)
+    late = lambda at: ("TS.ADD", "late", START_MS + at * 1000 + chance.randrange(1, 1000), at % 97)
+    late_anywhere = [late(chance.randrange(count)) for _ in range(LATE)]
+    before_all = [late(at - LATE) for at in range(LATE)]
+    made_late = added_at_once("price:second", count)
+    made_late = [tuple("late" if word == "price:second" else word for word in words) for words in made_late]
+    for name, adds_late in [("anywhere", late_anywhere), ("before all, in order", before_all)]:
+        yield (
+            f"TS.ADD of late samples, {name}, us",
+            [("DEL", "late"), ("TS.CREATE", "late", "DUPLICATE_POLICY", "LAST"), *made_late],
+            lambda server, adds_late=adds_late: server.microseconds_each(adds_late, BATCH),
+        )
     made = [("TS.ADD", f"s{at % SMALL}", 1000 * (at // SMALL + 1), at % 97) for at in range(10 * SMALL)]
     yield (
         f"TS.ADD, {SMALL:,} series, us",
@@ -155,6 +170,10 @@ def main():
     for key in KEYS:
         row(f"{key}: bytes a sample", *(size / count for size in bytes_of(key)))
     row("bytes of a series of 10 samples", *bytes_of("s7"))
+    for samples_of_series, key in itertools.product(MIDDLE, KEYS):
+        for server in servers:
+            server.call(("DEL", key), ("TS.CREATE", key), *added_at_once(key, samples_of_series))
+        row(f"{key}: bytes of a series of {samples_of_series} samples", *bytes_of(key))
     for server in servers:
         server.stop()
 

@@ -352,6 +352,12 @@ mod tests {
         assert!(check((0..512).map(f64::from)) < 1.0);
         assert!(check((0..512).map(|_| random.next() as f64 / u64::MAX as f64)) < 60.0);
         assert!(check((0..512).map(|_| (random.next() >> 11) as f64 * power_of_two(-53))) < 54.5);
+        // Those of either sign, zeros, and one with more places than those that are looked at first.
+        let signed = |random: u64| (random >> 44).cast_signed() as f64 - 524_288.0;
+        assert!(check((0..512).map(|_| signed(random.next()) * power_of_two(-37))) < 22.0);
+        assert!(check((0..512).map(|index| if index % 3 == 0 { 0.0 } else { power_of_two(-30) })) < 10.0);
+        let longer = |index| if index == 77 { 5.0 * power_of_two(-43) } else { signed(index) };
+        assert!(check((0..512).map(|index| longer(index << 44) * power_of_two(-20))) < 60.0);
         check((0..512).map(|_| random.next() as f64 * power_of_two(-1000)));
         check((0..512).map(|_| f64::from_bits(random.next() >> 12)));
         assert!(check((0..512).map(|_| f64::from_bits(random.next()))) < 66.0);

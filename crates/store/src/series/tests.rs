@@ -13,9 +13,9 @@ fn samples_of(series: &Series, from: u64, to: u64) -> Vec<(u64, f64)> {
     all
 }
 
-fn check(series: &Series, model: &BTreeMap<u64, f64>, random: &mut Random) {
+fn check(series: &Series, model: &BTreeMap<u64, f64>, times: usize, random: &mut Random) {
     assert_eq!(series.len(), model.len() as u64);
-    let (from, to) = (random.below(3000) as u64, random.below(3000) as u64);
+    let (from, to) = (random.below(times) as u64, random.below(times) as u64);
     let expected: Vec<(u64, f64)> = if from <= to {
         model.range(from..=to).map(|(&time, &value)| (time, value)).collect()
     } else {
@@ -30,46 +30,70 @@ fn check(series: &Series, model: &BTreeMap<u64, f64>, random: &mut Random) {
     assert_eq!(series.last_before(from).map(|sample| sample.time), before);
 }
 
-#[test]
-fn a_series_is_a_map_from_times_to_values() {
-    for seed in 0..40 {
-        let mut random = Random::new(seed);
-        let mut series = Series::new(Options { chunk_bytes: 128, ..Options::default() });
-        let mut model = BTreeMap::new();
-        for _ in 0..600 {
-            let time = match random.below(3) {
-                0 => random.below(3000) as u64,
-                _ => model.keys().next_back().map_or(0, |last| last + 1 + random.below(4) as u64),
-            };
-            let value = random.below(500) as f64 / 10.0;
-            let (policy, _) = DuplicatePolicy::ALL[random.below(6)];
-            let copy = (random.below(20) == 0).then(|| (series.clone(), model.clone()));
-            let result = series.add(Sample { time, value }, policy);
-            match model.get(&time).copied() {
-                None => {
+/// Changes a series and a map alike, of times below `times`, and compares them one time in `check_one_in`.
+fn check_changes(seed: usize, chunk_bytes: u64, changes: usize, check_one_in: usize) {
+    let mut random = Random::new(seed as u64);
+    let times = 5 * changes;
+    let mut series = Series::new(Options { chunk_bytes, ..Options::default() });
+    let mut model = BTreeMap::new();
+    for _ in 0..changes {
+        let time = match random.below(3) {
+            0 => random.below(times) as u64,
+            _ => model.keys().next_back().map_or(0, |last| last + 1 + random.below(4) as u64),
+        };
+        let value = random.below(500) as f64 / 10.0;
+        let (policy, _) = DuplicatePolicy::ALL[random.below(6)];
+        let copy = (random.below(20 * check_one_in) == 0).then(|| (series.clone(), model.clone()));
+        let result = series.add(Sample { time, value }, policy);
+        match model.get(&time).copied() {
+            None => {
+                assert_eq!(result, Ok(()));
+                model.insert(time, value);
+            }
+            Some(old) => match policy.merge(old, value) {
+                Ok(value) => {
                     assert_eq!(result, Ok(()));
                     model.insert(time, value);
                 }
-                Some(old) => match policy.merge(old, value) {
-                    Ok(value) => {
-                        assert_eq!(result, Ok(()));
-                        model.insert(time, value);
-                    }
-                    Err(refusal) => assert_eq!(result, Err(refusal)),
-                },
-            }
-            if random.below(30) == 0 {
-                let (from, to) = (random.below(3000) as u64, random.below(3000) as u64);
-                let before = model.len();
-                model.retain(|&time, _| time < from || time > to);
-                assert_eq!(series.remove(from, to), (before - model.len()) as u64);
-            }
-            check(&series, &model, &mut random);
-            if let Some((series, model)) = copy {
-                check(&series, &model, &mut random);
-            }
+                Err(refusal) => assert_eq!(result, Err(refusal)),
+            },
+        }
+        if random.below(30 * check_one_in) == 0 {
+            let (from, to) = (random.below(times) as u64, random.below(times) as u64);
+            let before = model.len();
+            model.retain(|&time, _| time < from || time > to);
+            assert_eq!(series.remove(from, to), (before - model.len()) as u64);
+        }
+        if random.below(check_one_in) == 0 {
+            check(&series, &model, times, &mut random);
+        }
+        if let Some((series, model)) = copy {
+            check(&series, &model, times, &mut random);
         }
     }
+    check(&series, &model, times, &mut random);
+}
+
+#[test]
+fn a_series_is_a_map_from_times_to_values() {
+    (0..40).for_each(|seed| check_changes(seed, 128, 600, 1));
+    // Here small chunks become full ones.
+    (0..4).for_each(|seed| check_changes(seed, 1024, 5000, 100));
+}
+
+#[test]
+fn no_length_takes_much_memory() {
+    let mut random = Random::new(1);
+    let mut series = Series::new(Options::default());
+    for count in 1..20_000 {
+        let sample = Sample { time: 1000 * count, value: random.below(1000) as f64 / 10.0 };
+        series.add(sample, DuplicatePolicy::Block).expect("is later");
+        // Values of 10 bits, stamps of none; open samples, and the heads of small chunks.
+        let most = 4800 + count * 14 / 10;
+        assert!(series.memory_usage() as u64 <= most, "{count}: {}", series.memory_usage());
+    }
+    let full = series.0.chunks.iter().filter(|chunk| chunk.len() > OPEN_MAX).count();
+    assert!((9..=12).contains(&full), "{full}");
 }
 
 #[test]

@@ -192,16 +192,16 @@ pub(super) fn power_of_two(power: i32) -> f64 {
 #[inline(always)]
 fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option<Values> {
     const SHIFT_MAX: i32 = 1022;
-    let shift = values.iter().map(|&value| places_of(value)).max()?;
-    let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
-    let (scale, unit) = (power_of_two(shift), power_of_two(-shift));
-    let integer_of = |value: &f64| {
-        let integer = value * scale;
-        let is_exact =
-            integer.abs() <= INTEGER_MAX && (integer as i64 as f64 * unit).to_bits() == value.to_bits();
-        is_exact.then_some(integer as i64)
+    let most_of = |step| values.iter().step_by(step).map(|&value| places_of(value)).max();
+    let integers_of = |shift: i32| {
+        let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
+        Some((shift, binary_integers(values, shift)?))
     };
-    let integers: Vec<i64> = values.iter().map(integer_of).collect::<Option<_>>()?;
+    // Some values tell the places of all most of the time.
+    let (shift, integers) = match integers_of(most_of(values.len().div_ceil(PROBES))?) {
+        Some(found) => found,
+        None => integers_of(most_of(1)?)?,
+    };
     let (base, from_base) = from_least(&integers);
     let frame = Frame::of(&from_base);
     if frame.words(values.len()) >= words_max {
@@ -209,6 +209,29 @@ fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option
     }
     pack(frame, &from_base, words);
     Some(Values { frame: frame.with_base(base), form: Form::Binary(shift as u16), exceptions: 0 })
+}
+
+/// The integers that the values are with the binary point moved by `shift` places, if all are such integers of
+/// up to 53 bits. Made of the bits, since AVX2 converts no doubles to integers of 64 bits.
+#[inline(always)]
+fn binary_integers(values: &[f64], shift: i32) -> Option<Vec<i64>> {
+    const FRACTION_BITS: u32 = 52;
+    // With this exponent the fraction's last bit is the integer's.
+    let whole = (1023 + FRACTION_BITS as i32 - shift) as u64;
+    let (mut integers, mut differing) = (vec![0_i64; values.len()], 0);
+    for (place, value) in integers.iter_mut().zip(values) {
+        let bits = value.to_bits();
+        let exponent = bits >> FRACTION_BITS & 0x7FF;
+        let is_zero = u64::from(bits == 0);
+        let fraction = (bits & ((1 << FRACTION_BITS) - 1)) | (1 - is_zero) << FRACTION_BITS;
+        let cut = whole.wrapping_sub(exponent);
+        let integer = fraction >> (cut & 63);
+        let is_unfit = u64::from(cut > 63) & (1 - is_zero) | u64::from(exponent == 0) & (1 - is_zero);
+        differing |= (integer << (cut & 63)) ^ fraction | is_unfit;
+        let sign = (bits >> 63).cast_signed();
+        *place = (integer.cast_signed() ^ -sign) + sign;
+    }
+    (differing == 0).then_some(integers)
 }
 
 /// The least of integers, and what all are more than that. So their order needs no change.
@@ -224,6 +247,9 @@ fn from_least(integers: &[i64]) -> (u64, Vec<u64>) {
 fn places_of(value: f64) -> i32 {
     const FRACTION_BITS: i32 = 52;
     let bits = value.to_bits();
+    if bits == 0 {
+        return 0;
+    }
     let exponent = (bits >> FRACTION_BITS & 0x7FF) as i32;
     let fraction_zeros = (bits << 12 >> 12 | 1 << FRACTION_BITS).trailing_zeros() as i32;
     (FRACTION_BITS - fraction_zeros - (exponent - 1023)).max(0)
