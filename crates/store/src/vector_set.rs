@@ -12,7 +12,7 @@
 //!
 //! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from the
 //! count of all elements that were ever added, projections from their sizes. Exact searches compare with
-//! every element. Removed elements leave no trace but their rows, which later ones use again.
+//! every element. Elements have the numbers from 0 on: the last one takes the place of one that is removed.
 //!
 //! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
 //! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
@@ -85,9 +85,6 @@ struct Body {
     graph: Graph,
     elements: CowVec<Element>,
     names: Names,
-    /// Numbers of elements that have been removed.
-    free: CowVec<u32>,
-    len: u32,
     attributes: u32,
     /// Elements that were ever added.
     last_uid: u64,
@@ -122,6 +119,7 @@ impl ElementText {
         (name, &rest[..u32::from_le_bytes([e, f, g, h]) as usize])
     }
 
+    /// Whether there is an element. Only while a file is read there may be none.
     fn is_there(&self) -> bool {
         !self.0.payload().is_empty()
     }
@@ -185,12 +183,12 @@ impl VectorSet {
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.body.len as usize
+        self.body.elements.len()
     }
 
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
-        self.body.len == 0
+        self.body.elements.is_empty()
     }
 
     /// The numbers of a vector as it is kept.
@@ -228,7 +226,7 @@ impl VectorSet {
         self.body.last_uid
     }
 
-    /// The number of an element, by which it is known until it is removed.
+    /// The number of an element, by which it is known until one is removed.
     pub fn find(&self, name: &[u8]) -> Option<u32> {
         self.body.names.find(name, |element| self.name(element))
     }
@@ -273,8 +271,7 @@ impl VectorSet {
         let body = &mut *self.body;
         let found = body.names.find(name, |element| body.elements.get(element as usize).text.parts().0);
         let Some(element) = found else {
-            let element = body.free_number();
-            body.name_element(element, name);
+            let element = body.name_element(name);
             body.insert(element, target, ef);
             return true;
         };
@@ -282,7 +279,7 @@ impl VectorSet {
         if row[1..] == target.0[1..] && head(row).0 == head(&target.0).0 {
             body.graph.set_row(element, &target.0);
         } else {
-            body.unlink(element);
+            body.graph.remove(&body.space, element);
             body.insert(element, target, ef);
         }
         false
@@ -308,31 +305,28 @@ impl VectorSet {
             body.graph.give_up(&plan.0);
             return false;
         }
-        let (uid, element) = (body.last_uid + 1, body.next_number());
+        let (uid, element) = (body.last_uid + 1, body.elements.len() as u32);
         let new = (&target.0[..], level_of(uid));
         if !body.graph.insert_planned(&body.space, element, new, plan.0) {
             return false;
         }
-        let taken = body.free_number();
-        debug_assert_eq!(taken, element);
-        body.name_element(element, name);
+        let named = body.name_element(name);
+        debug_assert_eq!(named, element);
         body.last_uid = uid;
         body.elements.get_mut(element as usize).uid = uid;
         true
     }
 
-    /// Removes an element.
+    /// Removes an element. The one with the highest number has its number then.
     pub fn remove(&mut self, element: u32) {
         let body = &mut *self.body;
-        body.unlink(element);
+        body.graph.remove(&body.space, element);
         let Element { text, .. } = body.elements.get(element as usize).clone();
         let (name, attribute) = text.parts();
         body.names.remove(name, |other| body.elements.get(other as usize).text.parts().0);
         body.attributes -= u32::from(!attribute.is_empty());
         body.text_bytes -= text.0.memory_usage();
-        *body.elements.get_mut(element as usize) = Element::default();
-        body.free.push(element);
-        body.len -= 1;
+        body.fill_place(element);
     }
 
     /// The vector of an element, as far as it has been kept.
@@ -377,13 +371,8 @@ impl VectorSet {
 
     /// What the set is beside its options and its elements.
     pub fn state(&self) -> VectorSetState {
-        let Body { elements, free, last_uid, graph, .. } = &*self.body;
-        VectorSetState {
-            numbers: elements.len() as u32,
-            free: (0..free.len()).map(|index| *free.get(index)).collect(),
-            last_uid: *last_uid,
-            entry: graph.entry().map(|(entry, _)| entry),
-        }
+        let Body { last_uid, graph, .. } = &*self.body;
+        VectorSetState { last_uid: *last_uid, entry: graph.entry().map(|(entry, _)| entry) }
     }
 
     /// The nearest elements to a vector that a search of the graph finds, the nearest first.
@@ -405,12 +394,9 @@ impl VectorSet {
         count: usize,
         mut filter: impl FnMut(u32) -> bool,
     ) -> Vec<Neighbour> {
-        let Body { graph, space, elements, .. } = &*self.body;
+        let Body { graph, space, .. } = &*self.body;
         let mut nearest = std::collections::BinaryHeap::new();
         for element in 0..graph.rows().len() {
-            if !elements.get(element as usize).text.is_there() {
-                continue;
-            }
             let near = Near::new(space.distance(&target.0, graph.rows().get(element)), element);
             let is_near = nearest.len() < count || nearest.peek().is_some_and(|worst| near < *worst);
             if is_near && filter(element) {
@@ -439,9 +425,9 @@ impl VectorSet {
     }
 
     /// The elements in the order in which they lie in memory.
-    pub fn elements(&self) -> impl Iterator<Item = u32> {
-        let elements = &self.body.elements;
-        (0..elements.len() as u32).filter(|&element| elements.get(element as usize).text.is_there())
+    pub fn elements(&self) -> std::ops::Range<u32> {
+        // Numbers end long after memory does: an element takes some hundred bytes.
+        0..self.body.elements.len() as u32
     }
 }
 
@@ -455,36 +441,29 @@ impl Body {
         found.map(shown).collect()
     }
 
-    fn free_number(&mut self) -> u32 {
-        // Numbers end long after memory does: an element takes some hundred bytes.
-        self.free.pop().unwrap_or(self.elements.len() as u32)
-    }
-
-    /// What [`Body::free_number`] will be.
-    fn next_number(&self) -> u32 {
-        match self.free.len() {
-            0 => self.elements.len() as u32,
-            len => *self.free.get(len - 1),
-        }
-    }
-
-    /// Makes an element of this number and name.
-    fn name_element(&mut self, element: u32, name: &[u8]) {
+    /// Makes an element of this name, and returns its number.
+    fn name_element(&mut self, name: &[u8]) -> u32 {
+        let element = self.elements.len() as u32;
         let text = ElementText::new(name, b"");
         self.text_bytes += text.0.memory_usage();
-        self.put_element(element, text);
+        self.elements.push(Element { text, uid: 0 });
         let elements = &self.elements;
         self.names.insert(element, name, |other| elements.get(other as usize).text.parts().0);
-        self.len += 1;
+        element
     }
 
-    fn put_element(&mut self, element: u32, text: ElementText) {
-        let new = Element { text, uid: 0 };
-        if element as usize == self.elements.len() {
-            self.elements.push(new);
-        } else {
-            *self.elements.get_mut(element as usize) = new;
+    /// Gives the place of an element that has been removed to the last one.
+    fn fill_place(&mut self, element: u32) {
+        let Some(last) = self.elements.len().checked_sub(1).map(|last| last as u32) else { return };
+        if element < last {
+            let moved = self.elements.get(last as usize).clone();
+            let elements = &self.elements;
+            let name_of = |other: u32| elements.get(other as usize).text.parts().0;
+            self.names.renumber(moved.text.parts().0, element, name_of);
+            *self.elements.get_mut(element as usize) = moved;
         }
+        self.graph.fill_place(element);
+        self.elements.pop();
     }
 
     fn replace_text(&mut self, element: u32, text: ElementText) {
@@ -500,12 +479,6 @@ impl Body {
         with_scratch(|scratch: &mut Scratch| {
             self.graph.insert(&self.space, element, &target.0, level, ef, scratch);
         });
-    }
-
-    fn unlink(&mut self, element: u32) {
-        let elements = &self.elements;
-        let is_there = |other: u32| elements.get(other as usize).text.is_there();
-        self.graph.remove(&self.space, element, is_there);
     }
 }
 
@@ -528,8 +501,8 @@ impl Collection for VectorSet {
     }
 
     fn memory_usage(&self) -> usize {
-        let Body { graph, elements, names, free, projection, text_bytes, .. } = &*self.body;
-        let structure = elements.memory_usage() + names.memory_usage() + free.memory_usage();
+        let Body { graph, elements, names, projection, text_bytes, .. } = &*self.body;
+        let structure = elements.memory_usage() + names.memory_usage();
         let projection = projection.as_ref().map_or(0, |projection| projection.memory_usage());
         slab::class_size(size_of::<Body>()) + graph.memory_usage() + structure + projection + text_bytes
     }

@@ -197,11 +197,8 @@ fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, sp
         encoder.module_string(&bytes, out);
     }
     let state = set.state();
-    put_unsigned(u64::from(state.numbers), out);
     put_unsigned(state.last_uid, out);
     put_unsigned(state.entry.map_or(0, |entry| u64::from(entry) + 1), out);
-    put_unsigned(state.free.len() as u64, out);
-    state.free.iter().for_each(|&number| put_unsigned(u64::from(number), out));
     put_unsigned(set.len() as u64, out);
     for element in set.elements() {
         put_unsigned(u64::from(element), out);
@@ -239,12 +236,8 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
         projection = Some(Arc::new(read));
     }
     let Some(quantization) = quantization else { return Ok(None) };
-    let (numbers, last_uid) = (read_unsigned(source)? as u32, read_unsigned(source)?);
+    let last_uid = read_unsigned(source)?;
     let entry = (read_unsigned(source)? as u32).checked_sub(1);
-    let mut free = Vec::new();
-    for _ in 0..read_unsigned(source)? {
-        free.push(read_unsigned(source)? as u32);
-    }
     let count = read_unsigned(source)?;
     let options = VectorSetOptions { dimension, quantization, links, projection };
     let mut builder = VectorSetBuilder::new(options, count);
@@ -268,11 +261,11 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
         let (range, length) = (f32::from_bits((head >> 32) as u32), f32::from_bits(head as u32));
         let [name, attribute, vector] = &texts;
         let loaded = LoadedElement { name, attribute, vector, range, length, uid, links: &links };
-        if element >= numbers || builder.push_as(element, loaded).is_err() {
+        if u64::from(element) >= count || builder.push_as(element, loaded).is_err() {
             return Ok(None);
         }
     }
-    Ok(builder.finish_as(&VectorSetState { numbers, free, last_uid, entry }).ok())
+    Ok(builder.finish_as(&VectorSetState { last_uid, entry }).ok())
 }
 
 #[cfg(test)]

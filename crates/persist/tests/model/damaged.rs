@@ -120,9 +120,8 @@ fn use_vectors(mut set: VectorSet) {
     let len = set.len();
     assert!(set.search(&target, search()).len() <= len.min(5));
     set.set(b"new", &target, 20);
-    let all: Vec<u32> = set.elements().collect();
-    for element in all {
-        set.remove(element);
+    while !set.is_empty() {
+        set.remove(0);
         set.search(&target, search());
     }
     assert!(set.is_empty());

@@ -338,13 +338,14 @@ impl Graph {
         (hidden.map(Near::element).or(other), is_sure)
     }
 
-    /// Removes an element from the graph. Its number may be used again. `is_there` knows the others.
-    pub fn remove(&mut self, space: &Space, element: u32, is_there: impl Fn(u32) -> bool) {
+    /// Removes an element from the graph. Its place is empty then, until [`Graph::place`] makes another one there
+    /// or [`Graph::fill_place`] moves the last one.
+    pub fn remove(&mut self, space: &Space, element: u32) {
         self.journal.end();
         let top = self.level(element);
         self.by_level[usize::from(top)] -= 1;
         if self.entry == Some(element) {
-            self.entry = self.next_entry(element, is_there);
+            self.entry = self.next_entry(element);
         }
         for level in 0..=top {
             let neighbours = self.links(element, level).to_vec();
@@ -359,12 +360,48 @@ impl Graph {
         }
     }
 
+    /// Moves the last element to the place of one that has been removed, and gives its own up. Costs a look at
+    /// the links of its neighbours.
+    pub fn fill_place(&mut self, to: u32) {
+        let Some(last) = self.rows.len().checked_sub(1) else { return };
+        if to < last {
+            for level in 0..=self.level(last) {
+                for neighbour in self.links(last, level).to_vec() {
+                    self.renumber_half(neighbour, last, to, level);
+                }
+            }
+            for rows in [&mut self.rows, &mut self.lowest] {
+                let row = rows.get(last).to_vec();
+                rows.get_mut(to).copy_from_slice(&row);
+            }
+            if self.upper.get(last as usize).is_some() {
+                let levels = self.upper.get_mut(last as usize).take();
+                *self.upper.get_mut(to as usize) = levels;
+            }
+            if self.entry == Some(last) {
+                self.entry = Some(to);
+            }
+        }
+        self.rows.pop();
+        self.lowest.pop();
+        self.upper.pop();
+    }
+
+    /// Replaces a link of `from` by one to the same element under another number.
+    fn renumber_half(&mut self, from: u32, before: u32, now: u32, level: u8) {
+        let Some(at) = self.links(from, level).iter().position(|&link| link == before) else { return };
+        if level > 0 {
+            return self.links_mut(from, level, |links| links[at] = now);
+        }
+        numbers_mut::<u32>(self.lowest.get_mut(from))[at + 1] = now;
+    }
+
     /// An element on the highest level but this one: a neighbour there, or found among all if the graph has
     /// fallen apart.
-    fn next_entry(&self, element: u32, is_there: impl Fn(u32) -> bool) -> Option<u32> {
+    fn next_entry(&self, element: u32) -> Option<u32> {
         let top = self.by_level.iter().rposition(|&count| count > 0)? as u8;
         let mut neighbours = self.links(element, top).iter().copied();
-        let is_next = |other: &u32| *other != element && self.level(*other) == top && is_there(*other);
+        let is_next = |other: &u32| *other != element && self.level(*other) == top;
         neighbours.find(is_next).or_else(|| (0..self.rows.len()).find(is_next))
     }
 
@@ -458,19 +495,19 @@ impl Graph {
 
     /// Checks the invariants.
     #[cfg(test)]
-    pub fn check(&self, is_alive: impl Fn(u32) -> bool) {
+    pub fn check(&self) {
         for element in 0..self.rows.len() {
             for level in 0..=self.level(element) {
                 let links = self.links(element, level);
-                assert!(links.len() <= self.capacity(level) && (is_alive(element) || links.is_empty()));
+                assert!(links.len() <= self.capacity(level));
                 for (index, &other) in links.iter().enumerate() {
-                    assert!(other != element && !links[..index].contains(&other) && is_alive(other));
+                    assert!(other != element && !links[..index].contains(&other));
                     assert!(level <= self.level(other) && self.links(other, level).contains(&element));
                 }
             }
         }
         if let Some((entry, top)) = self.entry() {
-            assert!(is_alive(entry));
+            assert!(entry < self.rows.len());
             assert!((0..self.rows.len()).all(|element| self.level(element) <= top));
         }
     }

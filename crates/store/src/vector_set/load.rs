@@ -90,10 +90,6 @@ pub struct LoadedElement<'b> {
 /// What a set is beside its options and its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VectorSetState {
-    /// How many numbers there are, those of elements that have been removed included.
-    pub numbers: u32,
-    /// The numbers of elements that have been removed, in the order in which they were.
-    pub free: Vec<u32>,
     /// How many elements were ever added.
     pub last_uid: u64,
     /// Where searches begin, if there is an element.
@@ -105,6 +101,8 @@ pub struct VectorSetState {
 pub struct VectorSetBuilder {
     set: VectorSet,
     numbers: Numbers,
+    /// Elements so far.
+    pushed: u32,
     /// The most elements that there will be.
     elements_max: u64,
 }
@@ -112,7 +110,12 @@ pub struct VectorSetBuilder {
 impl VectorSetBuilder {
     /// Begins with a set of these options, for so many elements at most.
     pub fn new(options: VectorSetOptions, elements_max: u64) -> Self {
-        VectorSetBuilder { set: VectorSet::new(options), numbers: Numbers::default(), elements_max }
+        VectorSetBuilder {
+            set: VectorSet::new(options),
+            numbers: Numbers::default(),
+            pushed: 0,
+            elements_max,
+        }
     }
 
     /// Adds an element.
@@ -120,6 +123,7 @@ impl VectorSetBuilder {
         let numbers = &mut self.numbers;
         let element = numbers.number(loaded.uid);
         put(&mut self.set, element, loaded, |uid| Some(numbers.number(uid)))?;
+        self.pushed += 1;
         if u64::from(self.numbers.next) > self.elements_max {
             return Err(VectorSetError("a link to an element that is not there"));
         }
@@ -129,39 +133,31 @@ impl VectorSetBuilder {
     /// Adds an element under its number; its links are numbers too.
     pub fn push_as(&mut self, element: u32, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
         let number = |link: u64| u32::try_from(link).ok().filter(|&link| u64::from(link) < UID_MAX);
-        put(&mut self.set, element, loaded, number)
+        put(&mut self.set, element, loaded, number)?;
+        self.pushed += 1;
+        Ok(())
     }
 
     /// The set, once all elements are there under their numbers.
     pub fn finish_as(mut self, state: &VectorSetState) -> Result<VectorSet, VectorSetError> {
         const UNSOUND: VectorSetError = VectorSetError("a state that does not fit the elements");
         let body = &mut *self.set.body;
-        if body.elements.len() > state.numbers as usize {
-            return Err(UNSOUND);
-        }
-        while body.elements.len() < state.numbers as usize {
-            body.elements.push(super::Element::default());
-        }
-        state.free.iter().for_each(|&number| body.free.push(number));
-        let is_free = |&number: &u32| number < state.numbers && !is_there(body, number);
-        if !state.free.iter().all(is_free) || body.len as usize + state.free.len() != state.numbers as usize {
+        if self.pushed as usize != body.elements.len() {
             return Err(UNSOUND);
         }
         body.last_uid = state.last_uid;
         if !body.graph.set_entry(state.entry) {
             return Err(UNSOUND);
         }
-        let elements = (0..state.numbers).filter(|&number| is_there(body, number)).collect();
-        finish(self.set, elements)
+        finish(self.set)
     }
 
     /// The set, once all elements are there.
     pub fn finish(self) -> Result<VectorSet, VectorSetError> {
-        if self.set.body.len != self.numbers.next {
+        if self.pushed != self.numbers.next || self.set.body.elements.len() != self.pushed as usize {
             return Err(VectorSetError("a link to an element that is not there"));
         }
-        let elements = (0..self.set.body.len).collect();
-        finish(self.set, elements)
+        finish(self.set)
     }
 }
 
@@ -209,12 +205,12 @@ fn put(
     }
     body.attributes += u32::from(!loaded.attribute.is_empty());
     body.last_uid = body.last_uid.max(loaded.uid);
-    body.len += 1;
     Ok(())
 }
 
-/// Checks the links of these elements, which are all there are, and orders their names.
-fn finish(mut set: VectorSet, mut elements: Vec<u32>) -> Result<VectorSet, VectorSetError> {
+/// Checks the links of the elements, none of which is missing, and orders their names.
+fn finish(mut set: VectorSet) -> Result<VectorSet, VectorSetError> {
+    let mut elements: Vec<u32> = set.elements().collect();
     let body = &mut *set.body;
     for &element in &elements {
         for level in 0..=body.graph.level(element) {

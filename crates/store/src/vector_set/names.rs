@@ -93,6 +93,13 @@ impl Names {
         }
     }
 
+    /// Gives an element of this name another number.
+    pub fn renumber<'n>(&mut self, name: &[u8], element: u32, name_of: impl Fn(u32) -> &'n [u8]) {
+        if let Some((id, at, true)) = self.place(name, name_of) {
+            self.leaves.get_mut(id as usize).as_mut_slice()[at] = element;
+        }
+    }
+
     /// Removes an element.
     pub fn remove<'n>(&mut self, name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) {
         let Some((id, at, true)) = self.place(name, name_of) else { return };

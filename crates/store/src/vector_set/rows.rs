@@ -115,6 +115,25 @@ impl Rows {
         self.len += 1;
     }
 
+    /// Removes the last row.
+    pub fn pop(&mut self) {
+        let Some(len) = self.len.checked_sub(1) else { return };
+        self.len = len;
+        let within = (len % self.rows_per_chunk) as usize;
+        let row_bytes = self.words as usize * WORD_BYTES;
+        let last = self.chunks.len() - 1;
+        let taken = self.chunks.get(last).memory_usage();
+        if within == 0 {
+            self.chunks.pop();
+            self.bytes -= taken;
+        } else if self.chunks.get(last).payload().len() >= 4 * within * row_bytes {
+            let used = &self.chunks.get(last).payload()[..2 * within * row_bytes];
+            let shrunk = SharedBytes::joined(&[used]);
+            self.bytes = self.bytes - taken + shrunk.memory_usage();
+            *self.chunks.get_mut(last) = shrunk;
+        }
+    }
+
     /// Allocations.
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
@@ -169,6 +188,18 @@ mod tests {
                 assert_eq!(numbers::<u32>(rows.get(row))[0], if row == 7 { u32::MAX } else { row });
             }
             assert!(rows.memory_usage() >= 200 * row_bytes.min(8));
+            let many = rows.memory_usage();
+            for row in (2..201).rev() {
+                rows.pop();
+                assert_eq!((rows.len(), numbers::<u32>(rows.get(1))[0]), (row, 1));
+            }
+            assert!(rows.memory_usage() < many / 20, "{} of {many}", rows.memory_usage());
+            rows.push();
+            assert!(rows.get(2).iter().all(|&word| word == 0));
+            rows.pop();
+            rows.pop();
+            rows.pop();
+            assert_eq!((rows.len(), rows.chunk_count(), clone.get(199)[0] as u32), (0, 0, 199));
         }
     }
 }
