@@ -15,12 +15,13 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mantissa_memory::allocator;
 use parking_lot::Mutex;
 
 /// Bytes that are copied or kept together.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes up to which a text that grows doubles its capacity.
-const DOUBLING_BYTES_MAX: usize = 1 << 20;
+/// Bytes up to which a text that grows gets a quarter more than it needs, and an eighth beyond.
+const QUARTER_BYTES_MAX: usize = 1 << 20;
 
 /// A string of more than 4 KB. It derefs to its bytes.
 pub struct Text(Buffer);
@@ -217,12 +218,16 @@ impl From<Text> for Vec<u8> {
     }
 }
 
-/// Reserves capacity for `len` bytes. A long text gets an eighth more than it needs, so that growing byte by
-/// byte stays linear without taking twice the memory.
+/// Reserves capacity for `len` bytes: the rest of the allocation if that suffices; else a part more than is
+/// needed, so that growing byte by byte stays linear without taking twice the memory.
 fn reserve_len(bytes: &mut Vec<u8>, len: usize) {
-    if len > bytes.capacity() && len > DOUBLING_BYTES_MAX && !bytes.is_empty() {
-        bytes.reserve_exact(len - bytes.len() + len / 8);
+    if len <= bytes.capacity() || bytes.is_empty() {
+        return;
     }
+    let here = allocator::class_size(bytes.capacity());
+    let more = if len <= QUARTER_BYTES_MAX { len / 4 } else { len / 8 };
+    let capacity = if len <= here { here } else { allocator::class_size(len + more) };
+    bytes.reserve_exact(capacity - bytes.len());
 }
 
 /// A text as it was at one instant, read once from its beginning to its end.
