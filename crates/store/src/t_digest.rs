@@ -245,6 +245,11 @@ impl Body {
         if node.mean > self.max {
             self.max = node.mean;
         }
+        if self.nodes.len() == self.nodes.capacity() {
+            // Doubled, but no more than there are places for.
+            let more = self.nodes.len().max(4).min(self.capacity() - self.nodes.len());
+            self.nodes.reserve_exact(more);
+        }
         self.nodes.push(node);
         self.unmerged_weight = unmerged_weight;
         Ok(())
