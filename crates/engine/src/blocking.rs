@@ -121,12 +121,12 @@ pub fn block(
         spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     });
+    let Blocking { kind, shards, on_loss, .. } = blocked.blocking;
+    let waiter = Arc::new(Waiter { client: session.shared.id, kind, shards, on_loss });
     for key in &blocked.blocking.keys {
         let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
-        let Blocking { kind, shards, on_loss, .. } = blocked.blocking;
-        let waiter = Waiter { client: session.shared.id, kind, shards, on_loss };
         if let Some(shard) = access.locked_mut().shard_mut(index) {
-            shard.wait(blocked.database, key, ticket, waiter);
+            shard.wait(blocked.database, key, ticket, Arc::clone(&waiter));
         }
     }
     wait(engine, session, blocked);

@@ -552,14 +552,14 @@ impl Database {
 /// A key in a database, to which watchers and waiters belong.
 pub type DatabaseKey = (usize, Box<[u8]>);
 
-/// A client that waits for a key of this shard.
-#[derive(Clone, Debug)]
+/// A client that waits for keys. Its keys share it: the set of shards is large.
+#[derive(Debug)]
 pub struct Waiter {
     /// The client, in the server's numbering.
     pub client: u64,
     /// The type of value that the client waits for.
     pub kind: Kind,
-    /// The shards that serving the client may write to, this one included.
+    /// The shards that serving the client may write to, those of its keys included.
     pub shards: ShardSet,
     /// Whether the client is served as well when the key is gone or holds another type.
     pub on_loss: bool,
@@ -588,7 +588,7 @@ pub struct Shard {
     /// See [`crate::LockedShards::note_logged`].
     pub(crate) logged_at: u64,
     watchers: HashMap<DatabaseKey, Vec<Watcher>, foldhash::fast::RandomState>,
-    waiters: HashMap<DatabaseKey, BTreeMap<u64, Waiter>, foldhash::fast::RandomState>,
+    waiters: HashMap<DatabaseKey, BTreeMap<u64, Arc<Waiter>>, foldhash::fast::RandomState>,
     /// The number of waiters with several shards.
     wide_waiter_count: usize,
     /// Covers the union of `Waiter::shards` over those; empty if there is none.
@@ -677,7 +677,7 @@ impl Shard {
     }
 
     /// Adds a waiter for the key. Waiters are served in the order of their tickets, which grow.
-    pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Waiter) {
+    pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Arc<Waiter>) {
         if waiter.shards.count() > 1 {
             self.wide_waiter_count += 1;
             self.waiter_shards = self.waiter_shards.union(waiter.shards);
@@ -710,7 +710,7 @@ impl Shard {
     /// The first to wait for the key after the holder of a ticket, with its ticket. Tickets start at 1.
     pub fn next_waiter(&self, database: usize, key: &[u8], after: u64) -> Option<(u64, &Waiter)> {
         let queue = self.waiters.get(&(database, Box::<[u8]>::from(key)))?;
-        queue.range(after + 1..).next().map(|(&ticket, waiter)| (ticket, waiter))
+        queue.range(after + 1..).next().map(|(&ticket, waiter)| (ticket, &**waiter))
     }
 
     /// The keys of one database that clients wait for.
