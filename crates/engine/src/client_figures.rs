@@ -102,8 +102,8 @@ fn count(figure: &AtomicU32) -> u32 {
     figure.load(Ordering::Relaxed)
 }
 
-/// The letters of a client's state.
-fn letters(session: &SharedSession) -> String {
+/// The letters of a client's state, `flags=` of CLIENT LIST.
+pub fn letters(session: &SharedSession) -> String {
     let is_dirty = session.watch_dirty.lock().as_ref().is_some_and(|dirty| dirty.load(Ordering::Relaxed));
     let all = [
         (session.has(flag::MONITOR), 'O'),

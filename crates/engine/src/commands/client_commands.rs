@@ -1,6 +1,7 @@
 //! CLIENT and its subcommands: what a client says about itself, and what others may do to it.
 
 mod control;
+mod filters;
 mod list;
 mod table;
 mod tracking;
@@ -118,13 +119,14 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
             ("KILL <ip:port>", "Closes the connection from this address."),
             (
                 "KILL <filter> <value> [<filter> <value> ...]",
-                "Closes connections that pass all filters: ADDR <ip:port>, \
-              LADDR <ip:port>, ID <id>, TYPE (NORMAL|MASTER|REPLICA|PUBSUB), USER <name>, MAXAGE <seconds>, \
-              SKIPME (YES|NO).",
+                "Closes connections that pass all filters: ADDR <ip:port>, LADDR <ip:port>, IP <ip>, \
+                 ID <id> [<id> ...], TYPE (NORMAL|MASTER|REPLICA|PUBSUB), USER <name>, NAME <name>, \
+                 LIB-NAME <text>, LIB-VER <text>, FLAGS <letters>, DB <number>, each also with NOT- before it; \
+                 MAXAGE <seconds>, IDLE <seconds>, SKIPME (YES|NO).",
             ),
             (
-                "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <id> [<id> ...]]",
-                "What is known of connections.",
+                "LIST [<filter> <value> ...]",
+                "What is known of connections that pass all filters, those of KILL.",
             ),
             ("NO-EVICT (ON|OFF)", "Keeps this connection when clients use too much memory."),
             ("NO-TOUCH (ON|OFF)", "Whether this connection leaves the idle times of keys as they are."),
