@@ -115,8 +115,8 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// Takes the vertices of a polygon, as in Valkey 9, and says how many operands they are. Distances are told
-    /// in meters from its middle.
+    /// Takes the vertices of a polygon, as in Valkey 9, and says how many operands it has. Distances are in
+    /// meters from its middle.
     fn polygon(&mut self, args: Args<'_>, at: usize) -> Outcome<usize> {
         const BAD_COUNT: &str = "ERR invalid number of vertices";
         let count = parse::integer_in(args.at(at), i32::MIN.into(), i32::MAX.into(), BAD_COUNT)?;

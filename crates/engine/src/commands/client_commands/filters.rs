@@ -13,11 +13,13 @@ use crate::acl::User;
 use crate::client::Peer;
 use crate::client_figures::letters;
 use crate::engine::Engine;
-use crate::session::SharedSession;
+use crate::session::{SharedSession, flag};
 
 const BAD_ID: &str = "ERR client-id should be greater than 0";
 /// The letters that FLAGS knows.
 const LETTERS: &[u8] = b"OSMPxbtRBdcurAUTIiEeN";
+/// The letters that CAPA knows: `r` for REDIRECT.
+const ABILITIES: &[u8] = b"r";
 
 /// Which clients are meant: those that pass all filters given. Of a filter that is repeated the last counts;
 /// only those of NOT-ID add up.
@@ -40,6 +42,7 @@ enum Term<'a> {
     Ip(&'a [u8]),
     User(Arc<User>),
     Flags(&'a [u8]),
+    Abilities(&'a [u8]),
     Name(&'a [u8]),
     LibraryName(&'a [u8]),
     LibraryVersion(&'a [u8]),
@@ -59,9 +62,9 @@ impl<'a> Filters<'a> {
 
     /// Whether a word begins a filter.
     pub fn is_name(word: &[u8]) -> bool {
-        const NAMES: [&str; 14] = [
-            "ID", "TYPE", "ADDR", "LADDR", "IP", "USER", "FLAGS", "NAME", "LIB-NAME", "LIB-VER", "DB",
-            "MAXAGE", "IDLE", "SKIPME",
+        const NAMES: [&str; 15] = [
+            "ID", "TYPE", "ADDR", "LADDR", "IP", "USER", "FLAGS", "CAPA", "NAME", "LIB-NAME", "LIB-VER",
+            "DB", "MAXAGE", "IDLE", "SKIPME",
         ];
         let (name, _) = split_negation(word);
         NAMES.iter().any(|known| parse::is(name, known))
@@ -88,7 +91,7 @@ impl<'a> Filters<'a> {
     /// Adds the numbers from this argument on, and says where they end.
     fn add_ids(&mut self, args: Args<'a>, start: usize, is_negated: bool) -> Outcome<usize> {
         // Redis wants a number, and of several ID takes the last.
-        if !is_negated && !args.get(start).is_some_and(|first| parse::integer(first).is_ok()) {
+        if !is_negated && args.get(start).is_none_or(|first| parse::integer(first).is_err()) {
             return Err(Error::fixed(BAD_ID));
         }
         let mut ids = HashSet::new();
@@ -154,12 +157,8 @@ impl<'a> Term<'a> {
                 let user = engine.acl.user(value);
                 Term::User(user.ok_or_else(|| Error::quoting("ERR No such user '", value, "'"))?)
             }
-            b"flags" if value.iter().all(|letter| LETTERS.contains(letter)) => Term::Flags(value),
-            b"flags" => {
-                let which = if is_negated { "NOT-FLAGS" } else { "provided" };
-                let before = format!("ERR Unknown flags found in the {which} filter: ");
-                return Err(Error::quoting(&before, value, ""));
-            }
+            b"flags" => Term::Flags(letters_of(value, LETTERS, ("flags", "NOT-FLAGS"), is_negated)?),
+            b"capa" => Term::Abilities(letters_of(value, ABILITIES, ("capa", "NOT-CAPA"), is_negated)?),
             b"name" => Term::Name(value),
             b"lib-name" => Term::LibraryName(value),
             b"lib-ver" => Term::LibraryVersion(value),
@@ -183,6 +182,7 @@ impl<'a> Term<'a> {
                 let has = letters(session);
                 flags.iter().all(|letter| has.as_bytes().contains(letter))
             }
+            Term::Abilities(letters) => letters.is_empty() || session.has(flag::REDIRECTED),
             Term::Name(name) => is_set(name, &session.identity.lock().name),
             Term::LibraryName(name) => is_set(name, &session.identity.lock().library_name),
             Term::LibraryVersion(version) => is_set(version, &session.identity.lock().library_version),
@@ -197,6 +197,20 @@ fn split_negation(word: &[u8]) -> (&[u8], IsNegated) {
         Some((start, name)) if parse::is(start, "NOT-") => (name, true),
         _ => (word, false),
     }
+}
+
+/// Letters of which each is known.
+fn letters_of<'a>(
+    value: &'a [u8],
+    known: &[u8],
+    (what, negated_name): (&str, &str),
+    is_negated: bool,
+) -> Outcome<&'a [u8]> {
+    if value.iter().all(|letter| known.contains(letter)) {
+        return Ok(value);
+    }
+    let which = if is_negated { negated_name } else { "provided" };
+    Err(Error::quoting(&format!("ERR Unknown {what} found in the {which} filter: "), value, ""))
 }
 
 fn seconds(value: &[u8], name: &str) -> Outcome<i64> {
