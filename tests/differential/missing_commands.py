@@ -26,7 +26,7 @@ VECTORS = (
     *("vrem", "vsetattr", "vsim"),
 )
 # Of the core of Redis 8.4 to 8.10, and of Valkey.
-LATER = ("backup", "delex", "delifeq", "digest", "msetex", "script|show")
+LATER = ("backup", "client|capa", "delex", "delifeq", "digest", "msetex", "script|show")
 WIDTH = 120
 
 

@@ -42,13 +42,16 @@ def test_a_session_goes_over(start_upgradable):
     client.call("CLIENT", "SETNAME", "anna")
     client.call("CLIENT", "SETINFO", "LIB-NAME", "tests")
     client.call("CLIENT", "NO-TOUCH", "ON")
+    client.call("CLIENT", "CAPA", "redirect")
+    client.call("READONLY")
     number = client.call("CLIENT", "ID")
     info = client.call("CLIENT", "INFO").decode().split()
     server.upgrade()
     after = client.call("CLIENT", "INFO").decode().split()
-    keep = ("id=", "addr=", "laddr=", "name=", "db=", "user=", "resp=", "lib-name=", "flags=")
+    keep = ("id=", "addr=", "laddr=", "name=", "db=", "user=", "resp=", "lib-name=", "flags=", "capa=")
     kept = lambda words: [word for word in words if word.startswith(keep)]
     assert kept(after) == kept(info)
+    assert "capa=r" in after and "flags=rT" in after
     assert client.call("CLIENT", "ID") == number
     assert client("HGETALL", "none").kind == "%", "it still speaks RESP3"
     with server.server.connect() as late:

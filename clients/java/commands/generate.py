@@ -53,6 +53,10 @@ def plain(reply):
     return value.decode() if isinstance(value, bytes) else value
 
 
+def plural(name):
+    return name[:-1] + "ies" if name.endswith("ity") else name + "s"
+
+
 def camel(name, first_upper=False):
     words = [word for word in re.split(r"[^A-Za-z0-9]+", name) if word]
     text = "".join(word.capitalize() for word in words) or "Argument"
@@ -134,12 +138,12 @@ class Method:
             self.parameters.append(("Object" if kind == "double" and name in BOUNDS else kind, name))
             self.words.append(name)
         elif following or self.words[-1].endswith(".size()"):
-            name += "s"
+            name = plural(name)
             self.parameters.append(("List<?>", name))
             self.words.append(name)
             self.lists.add(name)
         else:
-            self.rest = name + "s"
+            self.rest = plural(name)
         return True
 
     def javadoc(self, usage):

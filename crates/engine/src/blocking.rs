@@ -18,6 +18,7 @@ use crate::host::{Completion, Message};
 use crate::invocation::{Command, Handler};
 use crate::locking::lock;
 use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
+use crate::state::replication::Address;
 use crate::tier::fetch;
 
 /// The blocked clients of a worker by deadline, soonest first.
@@ -172,15 +173,24 @@ pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>)
 }
 
 /// Unblocks all clients, and disconnects them: the server has become a replica, and what they wait for may
-/// never come. Those whose command another thread runs stay.
-pub fn release_all_for_role_change(engine: &Engine) {
+/// never come. Those whose command another thread runs stay. Of clients that are redirected, those that wait
+/// for a key stay connected, and those that may wait for it on a replica go on waiting.
+pub fn release_all_for_role_change(engine: &Engine, primary: &Address) {
     const REASON: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
                           (master -> replica?)";
     let all: Vec<_> = engine.blocked.lock().values().cloned().collect();
     for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
         let mut error = Reply::new(blocked.protocol);
-        error.error(REASON);
-        let served = Served { ends_session: true, ..Served::without_run(error.into_bytes()) };
+        let follows = blocked.session.has(flag::REDIRECTED) && !blocked.blocking.keys.is_empty();
+        if !follows {
+            error.error(REASON);
+        } else if admission::is_redirected(engine, &blocked.session, blocked.command, blocked.args.as_args())
+        {
+            error.error_bytes(admission::redirection_of(primary).bytes());
+        } else {
+            continue;
+        }
+        let served = Served { ends_session: !follows, ..Served::without_run(error.into_bytes()) };
         end_with(engine, blocked, served);
     }
 }

@@ -77,6 +77,10 @@ pub mod flag {
     pub const REPLICA: u32 = 1 << 17;
     /// `M`: the primary that this server follows.
     pub const PRIMARY: u32 = 1 << 18;
+    /// CLIENT CAPA REDIRECT: on a replica its requests for data are redirected to the primary.
+    pub const REDIRECTED: u32 = 1 << 19;
+    /// `r`: READONLY, its reads are not redirected.
+    pub const READONLY: u32 = 1 << 20;
 }
 
 /// The names that a client has set.

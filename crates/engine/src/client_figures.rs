@@ -85,10 +85,12 @@ impl ClientFigures {
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&identity.library_version);
         let tail = format!(
-            " io-thread={worker} tot-net-in={} tot-net-out={} tot-cmds={}\n",
+            " io-thread={worker} tot-net-in={} tot-net-out={} tot-cmds={}{}\n",
             get(&session.received_bytes),
             get(&session.sent_bytes),
             get(&session.command_count),
+            // Valkey's, only for clients that Redis does not have.
+            if session.has(flag::REDIRECTED) { " capa=r" } else { "" },
         );
         out.extend_from_slice(tail.as_bytes());
     }
@@ -102,8 +104,8 @@ fn count(figure: &AtomicU32) -> u32 {
     figure.load(Ordering::Relaxed)
 }
 
-/// The letters of a client's state.
-fn letters(session: &SharedSession) -> String {
+/// The letters of a client's state, `flags=` of CLIENT LIST.
+pub fn letters(session: &SharedSession) -> String {
     let is_dirty = session.watch_dirty.lock().as_ref().is_some_and(|dirty| dirty.load(Ordering::Relaxed));
     let all = [
         (session.has(flag::MONITOR), 'O'),
@@ -117,6 +119,7 @@ fn letters(session: &SharedSession) -> String {
         (session.has(flag::TRACKING_BROADCAST), 'B'),
         (is_dirty, 'd'),
         (session.has(flag::UNIX), 'U'),
+        (session.has(flag::READONLY), 'r'),
         (session.has(flag::NO_EVICT), 'e'),
         (session.has(flag::NO_TOUCH), 'T'),
     ];

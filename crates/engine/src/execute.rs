@@ -77,6 +77,7 @@ fn run(
             session.killed = true;
             return Progress::Done;
         }
+        Err((_, error)) if error == admission::AWAITS_ROLE => return Progress::Postponed,
         Err((command, error)) => {
             reject(context, session, command, error, suppressed.as_deref_mut().unwrap_or(reply));
             finish(context, session, None, args, (reply, start, suppressed));
@@ -233,8 +234,10 @@ fn reject(
     context.engine.keyspace.release_kept();
     if command.is_some_and(|command| command.info.traits.has(Traits::RUNS_QUEUE)) {
         transaction::end(context, session);
-        let reason = error.text().trim_start_matches("ERR ").to_owned();
-        error = Error::new(format!("EXECABORT Transaction discarded because of: {reason}"));
+        if !admission::is_redirection(&error) {
+            let reason = error.text().trim_start_matches("ERR ").to_owned();
+            error = Error::new(format!("EXECABORT Transaction discarded because of: {reason}"));
+        }
     } else if let Some(transaction) = &mut session.transaction {
         transaction.aborted = true;
     }

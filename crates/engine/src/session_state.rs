@@ -24,7 +24,7 @@ use crate::session::{ReplyMode, Session, SharedSession, flag};
 use crate::{sessions, stats, tracking, transaction};
 
 /// Bits of the flags that are values of their own; the others follow from the commands.
-const OWN_FLAGS: u32 = flag::NO_EVICT | flag::NO_TOUCH;
+const OWN_FLAGS: u32 = flag::NO_EVICT | flag::NO_TOUCH | flag::REDIRECTED | flag::READONLY;
 
 /// A command that a session waits in.
 struct Waiting {

@@ -46,10 +46,11 @@ struct Bounds {
 }
 
 /// What is searched, in meters around a center.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Shape {
     Circle { radius_m: f64 },
     Box { width_m: f64, height_m: f64 },
+    Polygon { vertices: Vec<Position> },
 }
 
 /// Spreads the bits of a number to the even places.
@@ -184,6 +185,61 @@ impl Position {
     fn latitude_distance_m(self, other: Position) -> f64 {
         EARTH_RADIUS_M * (radians(other.latitude) - radians(self.latitude)).abs()
     }
+
+    /// The point of the surface above the mean of these points in space. The sum has the same direction.
+    pub fn middle(positions: &[Position]) -> Position {
+        let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
+        for position in positions {
+            let (longitude, latitude) = (radians(position.longitude), radians(position.latitude));
+            x += latitude.cos() * longitude.cos();
+            y += latitude.cos() * longitude.sin();
+            z += latitude.sin();
+        }
+        Position { longitude: degrees(y.atan2(x)), latitude: degrees(z.atan2((x * x + y * y).sqrt())) }
+    }
+
+    /// Whether it is inside a polygon whose edges are straight on the map: a ray to the east crosses an odd
+    /// number of them.
+    fn is_within(self, vertices: &[Position]) -> bool {
+        let Some(mut before) = vertices.last() else { return false };
+        let mut is_inside = false;
+        for vertex in vertices {
+            let rises = |end: &Position| end.latitude > self.latitude;
+            if rises(vertex) != rises(before) {
+                let share = (before.longitude - vertex.longitude) * (self.latitude - vertex.latitude);
+                let crossing = share / (before.latitude - vertex.latitude) + vertex.longitude;
+                is_inside ^= self.longitude < crossing;
+            }
+            before = vertex;
+        }
+        is_inside
+    }
+}
+
+impl Bounds {
+    /// The smallest box around these positions.
+    fn around(positions: &[Position]) -> Bounds {
+        let start =
+            Bounds { west: LONGITUDE_MAX, south: LATITUDE_MAX, east: -LONGITUDE_MAX, north: -LATITUDE_MAX };
+        positions.iter().fold(start, |bounds, position| Bounds {
+            west: bounds.west.min(position.longitude),
+            south: bounds.south.min(position.latitude),
+            east: bounds.east.max(position.longitude),
+            north: bounds.north.max(position.latitude),
+        })
+    }
+
+    /// The distance of the corner that is farthest from a position.
+    fn farthest_m(&self, from: Position) -> f64 {
+        let corners = [
+            (self.west, self.north),
+            (self.east, self.north),
+            (self.west, self.south),
+            (self.east, self.south),
+        ];
+        let distance_m = |(longitude, latitude)| from.distance_m(Position { longitude, latitude });
+        corners.into_iter().map(distance_m).fold(0.0, f64::max)
+    }
 }
 
 fn radians(degrees: f64) -> f64 {
@@ -196,8 +252,8 @@ fn degrees(radians: f64) -> f64 {
 
 impl Shape {
     /// The distance of a position from the center, if it is inside.
-    pub fn distance_m(self, center: Position, position: Position) -> Option<f64> {
-        match self {
+    pub fn distance_m(&self, center: Position, position: Position) -> Option<f64> {
+        match *self {
             Shape::Circle { radius_m } => {
                 let distance_m = center.distance_m(position);
                 (distance_m <= radius_m).then_some(distance_m)
@@ -210,20 +266,19 @@ impl Shape {
                 let is_inside = position.distance_m(beside) <= width_m / 2.0;
                 is_inside.then(|| center.distance_m(position))
             }
-        }
-    }
-
-    /// Half of its width and of its height.
-    fn reach_m(self) -> (f64, f64) {
-        match self {
-            Shape::Circle { radius_m } => (radius_m, radius_m),
-            Shape::Box { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+            Shape::Polygon { ref vertices } => {
+                position.is_within(vertices).then(|| center.distance_m(position))
+            }
         }
     }
 
     /// A box around it.
-    fn bounds(self, center: Position) -> Bounds {
-        let (width_m, height_m) = self.reach_m();
+    fn bounds(&self, center: Position) -> Bounds {
+        let (width_m, height_m) = match *self {
+            Shape::Circle { radius_m } => (radius_m, radius_m),
+            Shape::Box { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+            Shape::Polygon { ref vertices } => return Bounds::around(vertices),
+        };
         let tall = degrees(height_m / EARTH_RADIUS_M);
         // It is widest where the parallels are shortest: on the side of the pole.
         let edge = if center.latitude < 0.0 { center.latitude - tall } else { center.latitude + tall };
@@ -237,11 +292,14 @@ impl Shape {
     }
 
     /// The grid whose cells are at least as large as the shape.
-    fn step(self, center: Position) -> u32 {
-        let (width_m, height_m) = self.reach_m();
-        let mut reach_m = match self {
+    fn step(&self, center: Position, bounds: &Bounds) -> u32 {
+        let mut reach_m = match *self {
             Shape::Circle { radius_m } => radius_m,
-            Shape::Box { .. } => (width_m * width_m + height_m * height_m).sqrt(),
+            Shape::Box { width_m, height_m } => {
+                let (width_m, height_m) = (width_m / 2.0, height_m / 2.0);
+                (width_m * width_m + height_m * height_m).sqrt()
+            }
+            Shape::Polygon { .. } => bounds.farthest_m(center),
         };
         if reach_m == 0.0 {
             return STEP_MAX;
@@ -259,9 +317,9 @@ impl Shape {
 
     /// The ranges of scores that hold every position inside: of the center's cell first, then of its
     /// neighbours as far as the shape reaches into them.
-    pub fn score_ranges(self, center: Position) -> impl Iterator<Item = (f64, f64)> {
+    pub fn score_ranges(&self, center: Position) -> impl Iterator<Item = (f64, f64)> + use<> {
         let bounds = self.bounds(center);
-        let mut cell = Cell::of(center, self.step(center), LATITUDE_MAX);
+        let mut cell = Cell::of(center, self.step(center, &bounds), LATITUDE_MAX);
         let falls_short = cell.neighbour(0, 1).bounds().north < bounds.north
             || cell.neighbour(0, -1).bounds().south > bounds.south
             || cell.neighbour(1, 0).bounds().east < bounds.east
@@ -327,12 +385,21 @@ mod tests {
         for _ in 0..3000 {
             let center = Position { longitude: share() * 360.0 - 180.0, latitude: share() * 160.0 - 80.0 };
             let size_m = 10f64.powf(share() * 5.5);
-            let shape = if share() < 0.5 {
-                Shape::Circle { radius_m: size_m }
-            } else {
-                Shape::Box { width_m: size_m, height_m: size_m * share() }
-            };
             let near = size_m / 111_000.0;
+            let mut center = center;
+            let shape = match share() {
+                ..0.4 => Shape::Circle { radius_m: size_m },
+                ..0.7 => Shape::Box { width_m: size_m, height_m: size_m * share() },
+                _ => {
+                    let mut beside = |degrees: f64| degrees + (share() - 0.5) * near;
+                    let mut vertex = || Position::new(beside(center.longitude), beside(center.latitude));
+                    let Some(vertices) = (0..5).map(|_| vertex()).collect::<Option<Vec<_>>>() else {
+                        continue;
+                    };
+                    center = Position::middle(&vertices);
+                    Shape::Polygon { vertices }
+                }
+            };
             let longitude = center.longitude + (share() - 0.5) * near;
             let latitude = center.latitude + (share() - 0.5) * near;
             let Some(position) = Position::new(longitude, latitude) else { continue };

@@ -115,6 +115,23 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
+    /// Takes the vertices of a polygon, as in Valkey 9, and says how many operands it has. Distances are in
+    /// meters from its middle.
+    fn polygon(&mut self, args: Args<'_>, at: usize) -> Outcome<usize> {
+        const BAD_COUNT: &str = "ERR invalid number of vertices";
+        let count = parse::integer_in(args.at(at), i32::MIN.into(), i32::MAX.into(), BAD_COUNT)?;
+        let count = usize::try_from(count).unwrap_or(0);
+        if count < 3 || (args.len() - at - 1) / 2 < count {
+            return Err(Error::fixed("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"));
+        }
+        let vertex = |number: usize| position(args, at + 1 + 2 * number);
+        let vertices = (0..count).map(vertex).collect::<Outcome<Vec<_>>>()?;
+        self.center = Some(Position::middle(&vertices));
+        self.shape = Some(Shape::Polygon { vertices });
+        self.unit_m = 1.0;
+        Ok(1 + 2 * count)
+    }
+
     /// Takes an option that all forms have, and says how many operands it has.
     fn common_option(&mut self, args: Args<'a>, at: usize) -> Outcome<Option<usize>> {
         let option = args.at(at);
@@ -171,20 +188,22 @@ impl<'a> Query<'a> {
         let left = args.len() - at - 1;
         let is_circle = matches!(self.shape, Some(Shape::Circle { .. }));
         let is_box = matches!(self.shape, Some(Shape::Box { .. }));
-        // Each of these can be repeated, but not the one beside the other.
+        let is_polygon = matches!(self.shape, Some(Shape::Polygon { .. }));
+        let has_center = self.is_centered || self.center.is_some();
+        // Each of these can be repeated, but not the one beside the other. A polygon is its own center.
         if parse::is(option, "FROMMEMBER") && left >= 1 && (self.is_centered || self.center.is_none()) {
             self.is_centered = true;
             if let Some(set) = set {
                 self.center = Some(member_position(set, args.at(at + 1))?);
             }
             Ok(1)
-        } else if parse::is(option, "FROMLONLAT") && left >= 2 && !self.is_centered {
+        } else if parse::is(option, "FROMLONLAT") && left >= 2 && !self.is_centered && !is_polygon {
             self.center = Some(position(args, at + 1)?);
             Ok(2)
-        } else if parse::is(option, "BYRADIUS") && left >= 2 && !is_box {
+        } else if parse::is(option, "BYRADIUS") && left >= 2 && !is_box && !is_polygon {
             self.circle(args, at + 1)?;
             Ok(2)
-        } else if parse::is(option, "BYBOX") && left >= 3 && !is_circle {
+        } else if parse::is(option, "BYBOX") && left >= 3 && !is_circle && !is_polygon {
             let width = parse::float_or(args.at(at + 1), "ERR need numeric width")?;
             let height = parse::float_or(args.at(at + 2), "ERR need numeric height")?;
             if width < 0.0 || height < 0.0 {
@@ -193,6 +212,11 @@ impl<'a> Query<'a> {
             self.unit_m = unit_m(args.at(at + 3))?;
             self.shape = Some(Shape::Box { width_m: width * self.unit_m, height_m: height * self.unit_m });
             Ok(3)
+        } else if parse::is(option, "BYPOLYGON")
+            && left >= 2
+            && (is_polygon || !has_center && self.shape.is_none())
+        {
+            self.polygon(args, at + 1)
         } else if parse::is(option, "STOREDIST") && form == Form::SearchStore {
             self.stores_distance = true;
             Ok(0)
@@ -226,7 +250,7 @@ impl<'a> Query<'a> {
 
     /// The members inside, sorted and limited as asked.
     fn run<'s>(&self, set: &'s SortedSet) -> Vec<Found<'s>> {
-        let (Some(center), Some(shape)) = (self.center, self.shape) else { return Vec::new() };
+        let (Some(center), Some(shape)) = (self.center, &self.shape) else { return Vec::new() };
         let count = self.count.unwrap_or(usize::MAX);
         let enough = if self.takes_any { count } else { usize::MAX };
         let mut found = Vec::new();

@@ -6,11 +6,16 @@ use mantissa_protocol::Args;
 
 use super::{is_write, write_refusal};
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::invocation::Command;
-use crate::session::{Session, flag};
+use crate::session::{Session, SharedSession, flag};
+use crate::state::failover::FailoverState;
+use crate::state::replication::Address;
 
 /// The refusal of writes on a replica.
 pub const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
+/// No reply: the request waits until it is known who leads.
+pub const AWAITS_ROLE: Error = Error::fixed("REDIRECT");
 const STALE: Error =
     Error::fixed("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 
@@ -27,6 +32,9 @@ pub fn of_request(context: &Context, session: &Session, command: &Command, args:
 fn on_replica(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
     if obeys(session) {
         return Ok(());
+    }
+    if session.shared.has(flag::REDIRECTED) {
+        redirect(context, session, command, args)?;
     }
     let refuses = |command: &Command, args: Args<'_>| {
         if is_read_only(context) && is_write(context.engine, command, args) {
@@ -45,6 +53,45 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
         }
         _ => refuses(command, args),
     }
+}
+
+/// Sends a client that has said that it follows (CLIENT CAPA REDIRECT) to the primary, unless it asks for no
+/// data.
+fn redirect(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    let engine = context.engine;
+    let goes = |command: &Command, args: Args<'_>| is_redirected(engine, &session.shared, command, args);
+    let goes = match &session.transaction {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
+            transaction.queue.iter().any(|queued| goes(queued.command, queued.args.as_args()))
+        }
+        _ => goes(command, args),
+    };
+    if !goes {
+        return Ok(());
+    }
+    // The target may be a replica yet, and would send the client back.
+    if engine.replication.failover.state() == FailoverState::InProgress {
+        return Err(AWAITS_ROLE);
+    }
+    engine.keyspace.release_kept();
+    let primary = engine.replication.primary.lock();
+    primary.as_ref().map_or(Ok(()), |address| Err(redirection_of(address)))
+}
+
+/// Whether a client is sent to the primary for this: it can follow, and writes, or reads without READONLY.
+pub fn is_redirected(engine: &Engine, client: &SharedSession, command: &Command, args: Args<'_>) -> bool {
+    let reads = || command.info.flags.has(Flags::READONLY) && !client.has(flag::READONLY);
+    client.has(flag::REDIRECTED) && (reads() || is_write(engine, command, args))
+}
+
+/// The error that names the primary.
+pub fn redirection_of(Address { host, port }: &Address) -> Error {
+    Error::new(format!("REDIRECT {host}:{port}"))
+}
+
+/// Whether an error is of [`redirection_of`].
+pub fn is_redirection(error: &Error) -> bool {
+    error.bytes().starts_with(b"REDIRECT ")
 }
 
 /// Whether a command that a script calls may run on a server of this role.

@@ -1,6 +1,7 @@
 //! CLIENT and its subcommands: what a client says about itself, and what others may do to it.
 
 mod control;
+mod filters;
 mod list;
 mod table;
 mod tracking;
@@ -61,6 +62,15 @@ fn setinfo(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     Ok(())
 }
 
+/// CLIENT CAPA, as in Valkey: what is not known is left out.
+fn capa(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.from(2).into_iter().any(|ability| parse::is(ability, "REDIRECT")) {
+        invocation.session.shared.mark(flag::REDIRECTED, true);
+    }
+    reply.ok();
+    Ok(())
+}
+
 /// An argument that is ON or OFF.
 fn on_or_off(argument: &[u8]) -> Outcome<bool> {
     match argument {
@@ -111,6 +121,7 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
                 "CACHING (YES|NO)",
                 "Whether the keys of the next command are tracked, in modes OPTIN and OPTOUT.",
             ),
+            ("CAPA <ability> [<ability> ...]", "Tells what the client can do. REDIRECT: follow -REDIRECT."),
             ("GETNAME", "The name of this connection."),
             ("GETREDIR", "The client that gets this connection's invalidations; -1 if it tracks nothing."),
             ("ID", "The number of this connection."),
@@ -118,13 +129,14 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
             ("KILL <ip:port>", "Closes the connection from this address."),
             (
                 "KILL <filter> <value> [<filter> <value> ...]",
-                "Closes connections that pass all filters: ADDR <ip:port>, \
-              LADDR <ip:port>, ID <id>, TYPE (NORMAL|MASTER|REPLICA|PUBSUB), USER <name>, MAXAGE <seconds>, \
-              SKIPME (YES|NO).",
+                "Closes connections that pass all filters: ADDR <ip:port>, LADDR <ip:port>, IP <ip>, \
+                 ID <id> [<id> ...], TYPE (NORMAL|MASTER|REPLICA|PUBSUB), USER <name>, NAME <name>, \
+                 LIB-NAME <text>, LIB-VER <text>, FLAGS <letters>, CAPA <letters>, DB <number>, each also \
+                 with NOT- before it; MAXAGE <seconds>, IDLE <seconds>, SKIPME (YES|NO).",
             ),
             (
-                "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <id> [<id> ...]]",
-                "What is known of connections.",
+                "LIST [<filter> <value> ...]",
+                "What is known of connections that pass all filters, those of KILL.",
             ),
             ("NO-EVICT (ON|OFF)", "Keeps this connection when clients use too much memory."),
             ("NO-TOUCH (ON|OFF)", "Whether this connection leaves the idle times of keys as they are."),

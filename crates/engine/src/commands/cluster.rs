@@ -1,13 +1,37 @@
-//! CLUSTER and what belongs to it, as a server with cluster support disabled answers: always the same.
+//! CLUSTER and what belongs to it, as a server with cluster support disabled answers: always the same. Only
+//! READONLY and READWRITE have a meaning for clients that are redirected, as in Valkey.
 
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::{EngineSpec, Invocation};
+use crate::invocation::{EngineHandler, EngineSpec, Invocation};
+use crate::session::flag;
+
+const DISABLED: Error = Error::fixed("ERR This instance has cluster support disabled");
 
 fn disabled(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, _reply: &mut Reply) -> Outcome {
-    Err(Error::fixed("ERR This instance has cluster support disabled"))
+    Err(DISABLED)
+}
+
+/// READONLY, which means something to clients that are redirected.
+fn readonly(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    set_readonly(invocation, true, reply)
+}
+
+/// READWRITE
+fn readwrite(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    set_readonly(invocation, false, reply)
+}
+
+fn set_readonly(invocation: &mut Invocation<'_, '_, '_>, on: bool, reply: &mut Reply) -> Outcome {
+    let client = &invocation.session.shared;
+    if !client.has(flag::REDIRECTED) {
+        return Err(DISABLED);
+    }
+    client.mark(flag::READONLY, on);
+    reply.ok();
+    Ok(())
 }
 
 const ADMIN: Flags = Flags::ADMIN.or(Flags::STALE);
@@ -20,12 +44,22 @@ const NODES: &str = "O(N) for N nodes";
 const RANGES: &str = "range:block(start-slot:integer end-slot:integer)*";
 
 const fn row(
+    head: (&'static str, i32, Flags, &'static str),
+    complexity: &'static str,
+    summary: &'static str,
+    arguments: &'static str,
+) -> EngineSpec {
+    row_of(disabled, head, complexity, summary, arguments)
+}
+
+const fn row_of(
+    handler: EngineHandler,
     (name, arity, flags, since): (&'static str, i32, Flags, &'static str),
     complexity: &'static str,
     summary: &'static str,
     arguments: &'static str,
 ) -> EngineSpec {
-    EngineSpec::new(name, arity, disabled, flags)
+    EngineSpec::new(name, arity, handler, flags)
         .locks(Locks::Nothing)
         .docs(Group::Cluster, since, complexity, summary)
         .arguments(arguments)
@@ -132,10 +166,22 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
     EngineSpec::container("cluster", -2, Flags::NONE)
         .docs(Group::Cluster, "3.0.0", "Depends on the subcommand", "Manages a cluster.")
         .subcommands(SUBCOMMANDS),
-    row(("readonly", 1, ANY_TIME.or(Flags::FAST), "3.0.0"), "O(1)", "Allows reads from a replica.", "")
-        .categories(Categories::CONNECTION),
-    row(("readwrite", 1, ANY_TIME.or(Flags::FAST), "3.0.0"), "O(1)", "Ends what READONLY began.", "")
-        .categories(Categories::CONNECTION),
+    row_of(
+        readonly,
+        ("readonly", 1, ANY_TIME.or(Flags::FAST), "3.0.0"),
+        "O(1)",
+        "Allows reads from a replica.",
+        "",
+    )
+    .categories(Categories::CONNECTION),
+    row_of(
+        readwrite,
+        ("readwrite", 1, ANY_TIME.or(Flags::FAST), "3.0.0"),
+        "O(1)",
+        "Ends what READONLY began.",
+        "",
+    )
+    .categories(Categories::CONNECTION),
     row(("asking", 1, Flags::FAST, "3.0.0"), "O(1)", "Says that an ASK is being followed.", "")
         .categories(Categories::CONNECTION),
 ];

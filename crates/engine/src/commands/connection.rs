@@ -179,7 +179,7 @@ fn reset(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut R
 pub fn begin_anew(context: &Context, session: &mut Session) {
     transaction::end(context, session);
     super::leave_everything(context, session);
-    session.shared.mark(flag::NO_EVICT | flag::NO_TOUCH | flag::PUBSUB, false);
+    session.shared.mark(flag::NO_EVICT | flag::NO_TOUCH | flag::READONLY | flag::PUBSUB, false);
     for count in
         [&session.shared.channel_count, &session.shared.pattern_count, &session.shared.shard_channel_count]
     {

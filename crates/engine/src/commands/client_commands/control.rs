@@ -6,86 +6,21 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
-use super::list::Kind;
-use crate::acl::User;
+use super::filters::Filters;
 use crate::blocking;
-use crate::engine::Engine;
 use crate::host::Message;
 use crate::invocation::Invocation;
 use crate::session::{BlockedClient, SharedSession};
 
-/// What KILL is to close: clients that pass all filters given.
-#[derive(Default)]
-struct Filters<'a> {
-    id: Option<u64>,
-    kind: Option<Kind>,
-    remote: Option<&'a [u8]>,
-    local: Option<&'a [u8]>,
-    age_seconds_min: Option<i64>,
-    user: Option<Arc<User>>,
-    includes_me: bool,
-}
-
-impl<'a> Filters<'a> {
-    fn parse(engine: &Engine, args: Args<'a>) -> Outcome<Filters<'a>> {
-        let mut filters = Filters::default();
-        if args.len() == 3 {
-            filters.remote = Some(args.at(2));
-            filters.includes_me = true;
-            return Ok(filters);
-        }
-        for at in (2..args.len()).step_by(2) {
-            let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
-            filters.add(engine, args.at(at), value)?;
-        }
-        Ok(filters)
-    }
-
-    fn add(&mut self, engine: &Engine, name: &[u8], value: &'a [u8]) -> Outcome {
-        const BAD_ID: &str = "ERR client-id should be greater than 0";
-        match &name.to_ascii_lowercase()[..] {
-            b"id" => {
-                let id = parse::integer_or(value, BAD_ID)?;
-                self.id = Some(u64::try_from(id).ok().filter(|&id| id > 0).ok_or(Error::fixed(BAD_ID))?);
-            }
-            b"maxage" => {
-                let age = parse::integer_or(value, "ERR maxage is not an integer or out of range")?;
-                if age <= 0 {
-                    return Err(Error::fixed("ERR maxage should be greater than 0"));
-                }
-                self.age_seconds_min = Some(age);
-            }
-            b"type" => self.kind = Some(Kind::parse(value)?),
-            b"addr" => self.remote = Some(value),
-            b"laddr" => self.local = Some(value),
-            b"user" => {
-                let user = engine.acl.user(value);
-                self.user = Some(user.ok_or_else(|| Error::quoting("ERR No such user '", value, "'"))?);
-            }
-            b"skipme" if parse::is(value, "YES") => self.includes_me = false,
-            b"skipme" if parse::is(value, "NO") => self.includes_me = true,
-            _ => return Err(Error::SYNTAX),
-        }
-        Ok(())
-    }
-
-    fn pass(&self, session: &SharedSession, me: u64, now_ms: i64) -> bool {
-        let is_at = |wanted: Option<&[u8]>, address: &dyn std::fmt::Display| {
-            wanted.is_none_or(|wanted| address.to_string().as_bytes() == wanted)
-        };
-        (self.includes_me || session.id != me)
-            && self.id.is_none_or(|id| session.id == id)
-            && self.kind.is_none_or(|kind| Kind::of(session) == kind)
-            && self.user.as_ref().is_none_or(|user| session.belongs_to(user))
-            && self.age_seconds_min.is_none_or(|age| (now_ms - session.connected_ms) / 1000 >= age)
-            && is_at(self.remote, &session.peer.remote_text())
-            && is_at(self.local, &session.peer.local_text())
-    }
-}
-
 pub(super) fn kill(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let filters = Filters::parse(engine, args)?;
+    let filters = if args.len() == 3 {
+        Filters::at_address(args.at(2))
+    } else {
+        let mut filters = Filters::all(false);
+        filters.add(engine, args, 2)?;
+        filters
+    };
     let (me, now_ms) = (invocation.session.shared.id, invocation.context.now_ms);
     let chosen: Vec<Arc<SharedSession>> = {
         let clients = engine.clients.read();

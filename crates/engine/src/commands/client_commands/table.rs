@@ -29,6 +29,9 @@ const SUBCOMMANDS: &[EngineSpec] = &[
         .docs(Group::Connection, "7.2.0", "O(1)", "Tells the server which client library is in use.")
         .tips(ON_ALL_NODES)
         .arguments("attr:oneof(libname:string@LIB-NAME libver:string@LIB-VER)"),
+    subcommand("capa", -3, super::capa, OWN.or(Flags::ALLOW_BUSY))
+        .docs(Group::Connection, "8.0.0", "O(1)", "Tells the server what the client can do.")
+        .arguments("capability:string*"),
     subcommand("caching", 3, tracking::caching, OWN)
         .docs(Group::Connection, "6.0.0", "O(1)", "Says whether the next command's keys are tracked.")
         .arguments("mode:oneof(yes:pure-token@YES no:pure-token@NO)"),

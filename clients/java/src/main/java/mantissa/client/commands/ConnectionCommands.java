@@ -29,6 +29,16 @@ public final class ConnectionCommands {
     }
 
     /**
+     * Tells the server what the client can do.
+     *
+     * <p>{@code CLIENT CAPA capability [capability ...]}.
+     * Complexity: O(1).
+     */
+    public static Command<Boolean> clientCapa(Object... capabilities) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"CLIENT", "CAPA"}, capabilities);
+    }
+
+    /**
      * Tells the connection's name.
      *
      * <p>{@code CLIENT GETNAME}.
