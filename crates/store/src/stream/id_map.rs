@@ -3,7 +3,7 @@
 //! A clone costs O(1); every operation on one identifier O(log n) and one run, and a change while a clone
 //! lives copies no more than that; a step in order O(1) amortised. An entry takes its own size and what is
 //! free at the end of its run: little where identifiers are added in order, up to half where they are not or
-//! some have gone.
+//! some have gone. A map of one run has no tree.
 //!
 //! Invariants: no run is empty or longer than [`RUN_MAX`]; a run's key in the tree is at most its first
 //! identifier and above the last one of the run before.
@@ -12,8 +12,7 @@ use super::StreamId;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use mantissa_memory::CowMap;
-use mantissa_memory::allocator;
+use mantissa_memory::{CowMap, allocator, slab};
 
 /// Most entries of a run.
 const RUN_MAX: usize = 64;
@@ -22,16 +21,45 @@ const RUN_SMALL: usize = RUN_MAX / 4;
 
 type Run<V> = Arc<Vec<(StreamId, V)>>;
 
+type Tree<V> = CowMap<StreamId, Run<V>>;
+
 /// An ordered map from identifiers to small values.
 #[derive(Clone, Debug)]
 pub struct IdMap<V: Copy> {
-    runs: CowMap<StreamId, Run<V>>,
+    runs: Runs<V>,
     length: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Runs<V: Copy> {
+    /// At most one.
+    One(Option<Run<V>>),
+    Many(Box<Tree<V>>),
+}
+
+impl<V: Copy> Runs<V> {
+    fn one(&self) -> Option<&Run<V>> {
+        if let Runs::One(run) = self { run.as_ref() } else { None }
+    }
+
+    fn many(&self) -> Option<&Tree<V>> {
+        if let Runs::Many(tree) = self { Some(tree) } else { None }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Run<V>> + Clone {
+        self.one().into_iter().chain(self.many().into_iter().flat_map(|tree| tree.iter()))
+    }
+
+    /// The runs that may have identifiers from one to another.
+    fn between(&self, from: StreamId, to: StreamId) -> impl Iterator<Item = &Run<V>> {
+        let many = self.many().into_iter().flat_map(move |tree| tree.between(from, to));
+        self.one().into_iter().chain(many)
+    }
 }
 
 impl<V: Copy> Default for IdMap<V> {
     fn default() -> Self {
-        IdMap { runs: CowMap::default(), length: 0 }
+        IdMap { runs: Runs::One(None), length: 0 }
     }
 }
 
@@ -70,12 +98,14 @@ impl<V: Copy> IdMap<V> {
 
     /// The smallest identifier.
     pub fn first_id(&self) -> Option<StreamId> {
-        self.runs.first()?.first().map(|(id, _)| *id)
+        let run = self.runs.one().or_else(|| self.runs.many()?.first())?;
+        run.first().map(|(id, _)| *id)
     }
 
     /// The largest identifier.
     pub fn last_id(&self) -> Option<StreamId> {
-        self.runs.last()?.last().map(|(id, _)| *id)
+        let run = self.runs.one().or_else(|| self.runs.many()?.last())?;
+        run.last().map(|(id, _)| *id)
     }
 
     /// The entries within bounds, in order.
@@ -99,71 +129,52 @@ impl<V: Copy> IdMap<V> {
 
     /// Sets what belongs to `id`, and returns what did before.
     pub fn insert(&mut self, id: StreamId, value: V) -> Option<V> {
-        let Some(node) = self.runs.floor_or_first(id) else {
-            self.runs.push(id, Arc::new(vec![(id, value)]));
-            self.length = 1;
-            return None;
-        };
-        let is_last = self.runs.after(node).is_none();
-        let run = self.runs.at_mut(node).map(Arc::make_mut)?;
-        let at = match position(run, id) {
-            Ok(at) => return run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
-            Err(at) => at,
-        };
-        self.length += 1;
-        if run.len() < RUN_MAX {
-            if run.len() == run.capacity() {
-                run.reserve_exact(run.len().max(4).min(RUN_MAX - run.len()));
+        let tree = match &mut self.runs {
+            Runs::One(Some(run)) if run.len() < RUN_MAX => {
+                let before = set_in(Arc::make_mut(run), id, value);
+                self.length += usize::from(before.is_none());
+                return before;
             }
-            run.insert(at, (id, value));
-        } else if is_last && at == RUN_MAX {
-            self.runs.push(id, Arc::new(vec![(id, value)]));
-        } else {
-            let mut upper = run.split_off(RUN_MAX / 2);
-            if at <= RUN_MAX / 2 {
-                run.insert(at, (id, value));
-            } else {
-                upper.insert(at - RUN_MAX / 2, (id, value));
+            Runs::One(run) => {
+                let Some(run) = run.take() else {
+                    self.runs = Runs::One(Some(Arc::new(vec![(id, value)])));
+                    self.length = 1;
+                    return None;
+                };
+                let mut tree = Tree::default();
+                tree.push(run.first().map_or(id, |(first, _)| *first), run);
+                self.runs = Runs::Many(Box::new(tree));
+                return self.insert(id, value);
             }
-            let first = upper.first().map_or(id, |(id, _)| *id);
-            self.runs.insert_after(node, first, Arc::new(upper));
-        }
-        None
+            Runs::Many(tree) => tree,
+        };
+        let before = insert_in_tree(tree, id, value);
+        self.length += usize::from(before.is_none());
+        before
     }
 
     /// Takes `id` out, and returns what belonged to it.
     pub fn remove(&mut self, id: StreamId) -> Option<V> {
-        let node = self.runs.floor_node(id)?;
-        let at = self.runs.at(node).and_then(|run| position(run, id).ok())?;
-        let run = self.runs.at_mut(node).map(Arc::make_mut)?;
-        let (_, value) = run.remove(at);
-        if run.len() <= run.capacity() / 2 {
-            run.shrink_to_fit();
+        match &mut self.runs {
+            Runs::One(place) => {
+                let run = place.as_mut()?;
+                let at = position(run, id).ok()?;
+                let value = take_from(Arc::make_mut(run), at);
+                self.length -= 1;
+                if run.is_empty() {
+                    *place = None;
+                }
+                Some(value)
+            }
+            Runs::Many(tree) => {
+                let value = remove_from_tree(tree, id)?;
+                self.length -= 1;
+                if self.length <= RUN_MAX / 2 && tree.len() <= 1 {
+                    self.runs = Runs::One(tree.first().cloned());
+                }
+                Some(value)
+            }
         }
-        self.length -= 1;
-        if run.is_empty() {
-            self.runs.remove_at(node);
-        } else if run.len() <= RUN_SMALL
-            && !self.join_next(node)
-            && let Some(before) = self.runs.before(node)
-        {
-            self.join_next(before);
-        }
-        Some(value)
-    }
-
-    /// Joins a run with the next, if both fit in one. False if not.
-    fn join_next(&mut self, node: u32) -> bool {
-        let length = |node| self.runs.at(node).map_or(RUN_MAX, |run| run.len());
-        let Some(next) = self.runs.after(node) else { return false };
-        if length(node) + length(next) > RUN_MAX * 3 / 4 {
-            return false;
-        }
-        let Some(upper) = self.runs.remove_at(next) else { return false };
-        if let Some(run) = self.runs.at_mut(node) {
-            Arc::make_mut(run).extend_from_slice(&upper);
-        }
-        true
     }
 
     /// Bytes taken, the map itself not included. O(runs).
@@ -173,8 +184,91 @@ impl<V: Copy> IdMap<V> {
             allocator::class_size(run.capacity() * entry_bytes)
                 + allocator::class_size(size_of::<Vec<V>>() + 16)
         };
-        self.runs.memory_usage() + self.runs.iter().map(run_bytes).sum::<usize>()
+        let tree = |tree: &Tree<V>| slab::class_size(size_of::<Tree<V>>()) + tree.memory_usage();
+        self.runs.many().map_or(0, tree) + self.runs.iter().map(run_bytes).sum::<usize>()
     }
+}
+
+/// Sets what belongs to `id` in a run that is not full.
+fn set_in<V: Copy>(run: &mut Vec<(StreamId, V)>, id: StreamId, value: V) -> Option<V> {
+    match position(run, id) {
+        Ok(at) => run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
+        Err(at) => {
+            if run.len() == run.capacity() {
+                run.reserve_exact(run.len().max(4).min(RUN_MAX - run.len()));
+            }
+            run.insert(at, (id, value));
+            None
+        }
+    }
+}
+
+/// Takes out the entry at a place.
+fn take_from<V: Copy>(run: &mut Vec<(StreamId, V)>, at: usize) -> V {
+    let (_, value) = run.remove(at);
+    if run.len() <= run.capacity() / 2 {
+        run.shrink_to_fit();
+    }
+    value
+}
+
+fn insert_in_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId, value: V) -> Option<V> {
+    let Some(node) = tree.floor_or_first(id) else {
+        tree.push(id, Arc::new(vec![(id, value)]));
+        return None;
+    };
+    let is_last = tree.after(node).is_none();
+    let run = tree.at_mut(node).map(Arc::make_mut)?;
+    if run.len() < RUN_MAX {
+        return set_in(run, id, value);
+    }
+    let at = match position(run, id) {
+        Ok(at) => return run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
+        Err(at) => at,
+    };
+    if is_last && at == RUN_MAX {
+        tree.push(id, Arc::new(vec![(id, value)]));
+    } else {
+        let mut upper = run.split_off(RUN_MAX / 2);
+        if at <= RUN_MAX / 2 {
+            run.insert(at, (id, value));
+        } else {
+            upper.insert(at - RUN_MAX / 2, (id, value));
+        }
+        let first = upper.first().map_or(id, |(id, _)| *id);
+        tree.insert_after(node, first, Arc::new(upper));
+    }
+    None
+}
+
+fn remove_from_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId) -> Option<V> {
+    let node = tree.floor_node(id)?;
+    let at = tree.at(node).and_then(|run| position(run, id).ok())?;
+    let run = tree.at_mut(node).map(Arc::make_mut)?;
+    let value = take_from(run, at);
+    if run.is_empty() {
+        tree.remove_at(node);
+    } else if run.len() <= RUN_SMALL
+        && !join_next(tree, node)
+        && let Some(before) = tree.before(node)
+    {
+        join_next(tree, before);
+    }
+    Some(value)
+}
+
+/// Joins a run with the next, if both fit in one. False if not.
+fn join_next<V: Copy>(tree: &mut Tree<V>, node: u32) -> bool {
+    let length = |node| tree.at(node).map_or(RUN_MAX, |run| run.len());
+    let Some(next) = tree.after(node) else { return false };
+    if length(node) + length(next) > RUN_MAX * 3 / 4 {
+        return false;
+    }
+    let Some(upper) = tree.remove_at(next) else { return false };
+    if let Some(run) = tree.at_mut(node) {
+        Arc::make_mut(run).extend_from_slice(&upper);
+    }
+    true
 }
 
 /// Where in a run `id` is or belongs.
@@ -251,12 +345,16 @@ mod tests {
         let mut map = IdMap::default();
         let mut ids: Vec<StreamId> = (0..20_000).map(|seq| StreamId { ms: 1, seq }).collect();
         ids.iter().for_each(|&id| assert_eq!(map.insert(id, 0), None));
-        assert_eq!(map.runs.len(), ids.len().div_ceil(RUN_MAX));
+        assert_eq!(map.runs.iter().count(), ids.len().div_ceil(RUN_MAX));
         while ids.len() > 2000 {
             let id = ids.swap_remove((numbers.next() % ids.len() as u64) as usize);
             assert_eq!(map.remove(id), Some(0));
         }
-        assert!(map.runs.len() < ids.len() / RUN_SMALL, "{} runs, seed {seed}", map.runs.len());
+        assert!(
+            map.runs.iter().count() < ids.len() / RUN_SMALL,
+            "{} runs, seed {seed}",
+            map.runs.iter().count()
+        );
         let capacity: usize = map.runs.iter().map(|run| run.capacity()).sum();
         assert!(capacity <= 2 * ids.len(), "capacity {capacity}, seed {seed}");
     }
