@@ -31,16 +31,16 @@ const NOISE_BYTES_MIN: usize = 48;
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
 /// before.
 pub struct Compressor {
-    /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
-    table: Option<Box<Table>>,
+    /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input. As long
+    /// as inputs have needed it.
+    table: Vec<u32>,
     base: u32,
 }
 
-type Table = [u32; 1 << TABLE_BITS_MAX];
-
 /// The table, for one input.
 struct Positions<'t> {
-    table: &'t mut Table,
+    /// Its length is a power of two.
+    table: &'t mut [u32],
     base: u32,
     /// By how much a hash is shifted to give a place in the table.
     shift: u32,
@@ -53,9 +53,9 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// A compressor; it takes 64 KiB once it is used.
+    /// A compressor; it takes up to 64 KiB once it is used.
     pub fn new() -> Self {
-        Compressor { table: None, base: 1 }
+        Compressor { table: Vec::new(), base: 1 }
     }
 
     /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where nothing repeats
@@ -104,13 +104,16 @@ impl Compressor {
     fn positions(&mut self, length: usize) -> Option<Positions<'_>> {
         let length = u32::try_from(length).ok()?;
         let bits = (u32::BITS - length.leading_zeros() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
-        let table = self.table.get_or_insert_with(|| Box::new([0; 1 << TABLE_BITS_MAX]));
+        let table = &mut self.table;
+        if table.len() < 1 << bits {
+            table.resize(1 << bits, 0);
+        }
         if self.base.checked_add(length).is_none() {
             table.fill(0);
             self.base = 1;
         }
         self.base.checked_add(length)?;
-        Some(Positions { table, base: self.base, shift: u32::BITS - bits })
+        Some(Positions { table: &mut table[..1 << bits], base: self.base, shift: u32::BITS - bits })
     }
 }
 
@@ -138,7 +141,7 @@ impl Positions<'_> {
     #[inline]
     fn swap(&mut self, triple: u32, at: usize) -> usize {
         let slot = (triple.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        let slot = &mut self.table[slot & ((1 << TABLE_BITS_MAX) - 1)];
+        let slot = &mut self.table[slot];
         let before = std::mem::replace(slot, self.base + at as u32);
         before.checked_sub(self.base).map_or(usize::MAX, |from| from as usize)
     }

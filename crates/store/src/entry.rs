@@ -585,7 +585,7 @@ impl Entry {
             || with_value!(
                 self.value(),
                 _ => self.is_long_text(),
-                value => Collection::is_large_form(value),
+                value => Collection::is_large_form(value) || value.element_count() > ELEMENTS_MAX as u64,
             )
     }
 

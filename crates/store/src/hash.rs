@@ -37,7 +37,6 @@ use std::fmt;
 use mantissa_memory::tagged_ptr::{OwnerMut, Thin};
 use mantissa_memory::{TaggedPtr, allocator};
 use mantissa_number::{format_i64, integer_text_length};
-use smallvec::SmallVec;
 
 use crate::EncodingLimits;
 use crate::listpack::{CheckedElements, Element, ListpackError};
@@ -68,9 +67,6 @@ const TABLE: usize = 2;
 
 /// Bytes of a packed form beyond which it becomes a table whatever the thresholds say.
 const PACKED_BYTES_MAX: usize = 1 << 30;
-
-/// The longest listpack whose elements are looked at together: beyond it they come one by one.
-const GATHERED_BYTES_MAX: usize = 64 << 10;
 
 /// How fields look in the form `listpack`.
 const PAIR: Form = Form::plain(2);
@@ -158,8 +154,8 @@ impl Hash {
         const UNPAIRED: ListpackError =
             ListpackError { at: 0, reason: "packed elements do not come in pairs" };
         const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "hash has a field twice" };
-        let mut elements = CheckedElements::new(listpack)?;
-        if listpack.len() > GATHERED_BYTES_MAX {
+        let Some(gathered) = packed::gathered(listpack)? else {
+            let mut elements = CheckedElements::new(listpack)?;
             let mut hash = Hash::new();
             let limits = EncodingLimits { hash_value_bytes_max: usize::MAX, ..limits.clone() };
             let (mut field_text, mut value_text) = Default::default();
@@ -171,11 +167,7 @@ impl Hash {
                 }
             }
             return Ok(hash);
-        }
-        let mut gathered: SmallVec<[Encoded<'_>; 64]> = SmallVec::new();
-        for element in elements {
-            gathered.push(Encoded::of(element?));
-        }
+        };
         if !gathered.len().is_multiple_of(PAIR.stride()) {
             return Err(UNPAIRED);
         }
@@ -724,7 +716,7 @@ impl Collection for Hash {
     }
 
     fn free_effort(&self) -> usize {
-        self.len()
+        if self.is_large_form() { self.len() } else { 1 }
     }
 
     fn redis_free_effort(&self, max: usize) -> usize {

@@ -424,7 +424,7 @@ impl Collection for List {
     }
 
     fn free_effort(&self) -> usize {
-        self.len()
+        if self.is_large_form() { self.len() } else { 1 }
     }
 
     fn redis_free_effort(&self, max: usize) -> usize {

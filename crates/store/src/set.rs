@@ -36,7 +36,7 @@ use mantissa_memory::{TaggedPtr, allocator};
 use mantissa_number::integer_text_length;
 
 use crate::EncodingLimits;
-use crate::listpack::Element;
+use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::packed::{self, Block, Buckets, Encoded, Form, Items, View};
 use crate::sample;
 use crate::{Ahead, Collection};
@@ -120,6 +120,27 @@ impl Set {
     /// An empty set in the encoding `listpack`.
     pub fn new_listpack() -> Self {
         Set::of(Block::EMPTY, LISTPACK)
+    }
+
+    /// The set of the members in a listpack, which is checked. It stays packed unless it has more members than
+    /// the limits allow, however long they are.
+    pub fn from_listpack(listpack: &[u8], limits: &EncodingLimits) -> Result<Self, ListpackError> {
+        const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "set has a member twice" };
+        let Some(gathered) = packed::gathered(listpack)? else {
+            let mut set = Set::new_listpack();
+            let limits = EncodingLimits { set_listpack_value_bytes_max: usize::MAX, ..limits.clone() };
+            for element in CheckedElements::new(listpack)? {
+                if !set.add_element(element?, &limits) {
+                    return Err(DUPLICATE);
+                }
+            }
+            return Ok(set);
+        };
+        let mut set = Set::of(packed::block_of(MEMBER, &gathered).ok_or(DUPLICATE)?, LISTPACK);
+        if set.len() > limits.set_listpack_entries_max {
+            set.make_table();
+        }
+        Ok(set)
     }
 
     /// An empty set in the encoding `hashtable`.
@@ -496,7 +517,7 @@ impl Collection for Set {
     }
 
     fn free_effort(&self) -> usize {
-        self.len()
+        if self.is_large_form() { self.len() } else { 1 }
     }
 
     fn redis_free_effort(&self, max: usize) -> usize {

@@ -423,7 +423,7 @@ impl Collection for SortedSet {
     }
 
     fn free_effort(&self) -> usize {
-        self.len()
+        if self.is_large_form() { self.len() } else { 1 }
     }
 
     fn redis_free_effort(&self, max: usize) -> usize {

@@ -309,6 +309,9 @@ fn read_counted<R: Read>(
     let (mut field, mut value) = (Vec::new(), Vec::new());
     let count = source.length()?;
     let start = source.offset();
+    // What becomes a table need not be looked through for each field before.
+    let as_table = EncodingLimits { hash_entries_max: 0, ..*limits };
+    let limits = if count > limits.hash_entries_max as u64 { &as_table } else { limits };
     for index in 0..count {
         if index == TYPICAL_ELEMENTS {
             hash.prepare(believable(source, start, count));

@@ -1,16 +1,16 @@
 //! Sets.
 
 use super::Codec;
-use super::reading::{TYPICAL_ELEMENTS, believable, each_element, unpack};
+use super::reading::{TYPICAL_ELEMENTS, believable, damage, unpack};
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_length, skip_string, skip_strings};
-use crate::packed::{Damage, Packing, intset};
+use crate::packed::{Damage, intset};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
-use mantissa_number::{INTEGER_TEXT_MAX, format_i64};
-use mantissa_store::listpack::Listpack;
+use mantissa_number::INTEGER_TEXT_MAX;
+use mantissa_store::listpack::{Element, Listpack};
 use mantissa_store::{EncodingLimits, Set};
 use std::io::{Read, Write};
 
@@ -66,22 +66,24 @@ impl Codec for Set {
     }
 
     fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Self, LoadError> {
-        // A listpack stays one unless it has too many elements, however long they are.
-        let packed = EncodingLimits { set_listpack_value_bytes_max: usize::MAX, ..*limits };
-        let limits = if form == value_type::SET_LISTPACK { &packed } else { limits };
-        let mut set = if form == value_type::SET_LISTPACK { Set::new_listpack() } else { Set::new() };
-        let mut add = |member: &[u8]| add_member(&mut set, member, limits);
+        let mut set = Set::new();
         match form {
-            value_type::SET_LISTPACK => {
-                unpack(source, |bytes| each_element(bytes, Packing::Listpack, &mut add))?;
-            }
+            value_type::SET_LISTPACK => unpack(source, |bytes| {
+                set = Set::from_listpack(bytes, limits).map_err(damage)?;
+                Ok(())
+            })?,
             value_type::SET_INTSET => unpack(source, |bytes| {
-                let mut scratch = [0; INTEGER_TEXT_MAX];
-                intset::integers(bytes)?.try_for_each(|integer| add(format_i64(&mut scratch, integer?)))
+                intset::integers(bytes)?.try_for_each(|integer| {
+                    let is_new = set.add_element(Element::Integer(integer?), limits);
+                    is_new.then_some(()).ok_or(DUPLICATE)
+                })
             })?,
             _ => {
                 let count = source.length()?;
                 let start = source.offset();
+                // What becomes a table need not be looked through for each member before.
+                let as_table = EncodingLimits { set_listpack_entries_max: 0, ..*limits };
+                let limits = if count > limits.set_listpack_entries_max as u64 { &as_table } else { limits };
                 for index in 0..count {
                     if index == TYPICAL_ELEMENTS {
                         set.prepare(believable(source, start, count));

@@ -4,9 +4,25 @@ use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::view::Form;
 use crate::distinct::all_differ;
+use crate::listpack::{CheckedElements, ListpackError};
+use smallvec::SmallVec;
+
+/// The longest listpack whose elements are looked at together: beyond it they come one by one.
+const GATHERED_BYTES_MAX: usize = 64 << 10;
 
 /// Most items of which each is compared with each.
 const COMPARED_ITEMS_MAX: usize = 24;
+
+/// All elements of a listpack, which is checked; `None` if it is too long.
+pub(crate) fn gathered(listpack: &[u8]) -> Result<Option<SmallVec<[Encoded<'_>; 64]>>, ListpackError> {
+    if listpack.len() > GATHERED_BYTES_MAX {
+        return Ok(None);
+    }
+    CheckedElements::new(listpack)?
+        .map(|element| element.map(Encoded::of))
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
 
 /// A block of these elements, each few of which are an item; `None` if two items have the same first element.
 /// Costs O(n).
