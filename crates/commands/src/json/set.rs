@@ -251,6 +251,33 @@ fn merged(value: Option<View<'_>>, patch: View<'_>) -> Fragment {
     Fragment::object(members.into_iter())
 }
 
+/// Members of a patch that are looked for one by one.
+const PATCH_MEMBERS_MAX: usize = 16;
+
+/// Merges the value at a place with a patch, as [`merged`] does. If the patch names few members, only these
+/// change.
+fn merge_at(document: &mut Json, place: &mut Place, patch: View<'_>) {
+    let object = document.at(place).filter(|value| value.is_object());
+    if object.is_none() || !patch.is_object() || patch.len() > PATCH_MEMBERS_MAX {
+        let value = merged(object, patch);
+        document.set(place, &value);
+        return;
+    }
+    for (key, change) in patch.members() {
+        let is_removal = matches!(change.shape(), mantissa_store::json::Shape::Null);
+        match document.at(place).and_then(|object| object.member(key)) {
+            Some((index, _)) if is_removal => document.remove_member(place, index),
+            Some((index, _)) => {
+                place.push(index);
+                merge_at(document, place, change);
+                place.pop();
+            }
+            None if is_removal => {}
+            None => _ = document.add_member(place, key, &merged(None, change)),
+        }
+    }
+}
+
 /// JSON.MERGE key path value
 pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(4, args, "json.merge")?;
@@ -268,12 +295,18 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
             true
         }
         Some(document) => {
-            let update = find_update(&path, document.root(), Condition::Always)?;
-            apply(document, &update, &|value| match value {
-                Some(value) => merged(Some(value), patch.view()),
-                // What is new is taken as it is, its nulls included.
-                None => patch.clone(),
-            })?
+            match find_update(&path, document.root(), Condition::Always)? {
+                Update::Replace(mut places) if places.len() == 1 => {
+                    places.iter().try_for_each(|place| check_depth(place))?;
+                    places.iter_mut().for_each(|place| merge_at(document, place, patch.view()));
+                    true
+                }
+                update => apply(document, &update, &|value| match value {
+                    Some(value) => merged(Some(value), patch.view()),
+                    // What is new is taken as it is, its nulls included.
+                    None => patch.clone(),
+                })?,
+            }
         }
     };
     if is_done {
