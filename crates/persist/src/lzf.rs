@@ -31,8 +31,8 @@ const NOISE_BYTES_MIN: usize = 48;
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
 /// before.
 pub struct Compressor {
-    /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input. As long
-    /// as inputs have needed it.
+    /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
+    /// As long as inputs have needed it.
     table: Vec<u32>,
     base: u32,
 }

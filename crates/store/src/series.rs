@@ -8,9 +8,9 @@
 //!
 //! An append is O(1). The open samples become a small chunk once they are 128, and small chunks at the end
 //! one chunk once they have enough samples. So a sample is compressed twice, and a series of a thousand
-//! samples has few that are not compressed. A late sample, before the open ones, makes its chunk anew, of which
-//! that part becomes a chunk of its own. Looking up is O(log chunks) and one chunk. A clone costs O(1); the first change after it copies the list of chunks and
-//! the open samples.
+//! samples has few that are not compressed. A late sample, before the open ones, makes its chunk anew, of
+//! which that part becomes a chunk of its own. Looking up is O(log chunks) and one chunk. A clone costs O(1);
+//! the first change after it copies the list of chunks and the open samples.
 //!
 //! Bytes of a sample in a full chunk: its distance in time and its value in as few bits as the chunk's
 //! largest needs, and 0.07 for the head. A sensor with one decimal in a range of 100 degrees takes 10 bits

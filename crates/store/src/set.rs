@@ -122,8 +122,8 @@ impl Set {
         Set::of(Block::EMPTY, LISTPACK)
     }
 
-    /// The set of the members in a listpack, which is checked. It stays packed unless it has more members than
-    /// the limits allow, however long they are.
+    /// The set of the members in a listpack, which is checked. It stays packed unless it has more members
+    /// than the limits allow, however long they are.
     pub fn from_listpack(listpack: &[u8], limits: &EncodingLimits) -> Result<Self, ListpackError> {
         const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "set has a member twice" };
         let Some(gathered) = packed::gathered(listpack)? else {

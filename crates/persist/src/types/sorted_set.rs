@@ -66,23 +66,26 @@ impl Codec for SortedSet {
         let packed = EncodingLimits { sorted_set_value_bytes_max: usize::MAX, ..*limits };
         let is_packed = matches!(form, value_type::ZSET_ZIPLIST | value_type::ZSET_LISTPACK);
         let limits = if is_packed { &packed } else { limits };
-        let mut set = SortedSet::new();
-        let mut insert = |member: &[u8], score: Option<f64>| match score.filter(|score| !score.is_nan()) {
-            None => Err(NOT_A_NUMBER),
-            Some(score) if set.insert(member, score, limits) => Ok(()),
-            Some(_) => Err(DUPLICATE),
-        };
-        let mut insert_packed = |bytes: &[u8], packing| {
-            each_pair(bytes, packing, |member, score| match score {
-                Element::Integer(score) => insert(member, Some(score as f64)),
-                Element::Bytes(text) => insert(member, parse_f64(text)),
-            })
-        };
-        match form {
-            value_type::ZSET_LISTPACK => unpack(source, |bytes| insert_packed(bytes, Packing::Listpack))?,
-            value_type::ZSET_ZIPLIST => unpack(source, |bytes| insert_packed(bytes, Packing::Ziplist))?,
+        let packing = match form {
+            value_type::ZSET_LISTPACK => Packing::Listpack,
+            value_type::ZSET_ZIPLIST => Packing::Ziplist,
             _ => return read_counted(source, form, limits),
-        }
+        };
+        let mut set = SortedSet::new();
+        unpack(source, |bytes| {
+            let mut builder = SortedSetBuilder::new();
+            each_pair(bytes, packing, |member, score| {
+                let score = match score {
+                    Element::Integer(score) => Some(score as f64),
+                    Element::Bytes(text) => parse_f64(text).filter(|score| !score.is_nan()),
+                };
+                builder.member(member);
+                builder.score(score.ok_or(NOT_A_NUMBER)?);
+                Ok(())
+            })?;
+            set = builder.finish(limits).ok_or(DUPLICATE)?;
+            Ok(())
+        })?;
         Ok(set)
     }
 

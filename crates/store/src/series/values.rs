@@ -211,8 +211,8 @@ fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option
     Some(Values { frame: frame.with_base(base), form: Form::Binary(shift as u16), exceptions: 0 })
 }
 
-/// The integers that the values are with the binary point moved by `shift` places, if all are such integers of
-/// up to 53 bits. Made of the bits, since AVX2 converts no doubles to integers of 64 bits.
+/// The integers that the values are with the binary point moved by `shift` places, if all are such integers
+/// of up to 53 bits. Made of the bits, since AVX2 converts no doubles to integers of 64 bits.
 #[inline(always)]
 fn binary_integers(values: &[f64], shift: i32) -> Option<Vec<i64>> {
     const FRACTION_BITS: u32 = 52;

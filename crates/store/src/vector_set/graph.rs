@@ -338,8 +338,8 @@ impl Graph {
         (hidden.map(Near::element).or(other), is_sure)
     }
 
-    /// Removes an element from the graph. Its place is empty then, until [`Graph::place`] makes another one there
-    /// or [`Graph::fill_place`] moves the last one.
+    /// Removes an element from the graph. Its place is empty then, until [`Graph::place`] makes another one
+    /// there or [`Graph::fill_place`] moves the last one.
     pub fn remove(&mut self, space: &Space, element: u32) {
         self.journal.end();
         let top = self.level(element);
@@ -360,8 +360,8 @@ impl Graph {
         }
     }
 
-    /// Moves the last element to the place of one that has been removed, and gives its own up. Costs a look at
-    /// the links of its neighbours.
+    /// Moves the last element to the place of one that has been removed, and gives its own up. Costs a look
+    /// at the links of its neighbours.
     pub fn fill_place(&mut self, to: u32) {
         let Some(last) = self.rows.len().checked_sub(1) else { return };
         if to < last {
