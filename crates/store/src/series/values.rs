@@ -55,16 +55,19 @@ impl Values {
     /// Appends the words of values, of which there is at least one.
     #[inline(always)]
     pub(super) fn pack(values: &[f64], words: &mut Vec<u64>) -> Values {
-        let decimals = exponent_of(values).and_then(|exponent| pack_decimals(values, exponent, words));
-        decimals.unwrap_or_else(|| {
-            let bits: Vec<u64> = values.iter().map(|value| value.to_bits().rotate_left(1)).collect();
-            let frame = Frame::of(&bits);
-            let words_max = frame.words(values.len());
-            pack_binary(values, words_max, words).unwrap_or_else(|| {
-                pack(frame, &bits, words);
-                Values { frame, form: Form::Bits, exceptions: 0 }
-            })
-        })
+        // No closures: what they do would be compiled without the instructions of the caller.
+        if let Some(exponent) = exponent_of(values)
+            && let Some(packed) = pack_decimals(values, exponent, words)
+        {
+            return packed;
+        }
+        let bits: Vec<u64> = values.iter().map(|value| value.to_bits().rotate_left(1)).collect();
+        let frame = Frame::of(&bits);
+        if let Some(packed) = pack_binary(values, frame.words(values.len()), words) {
+            return packed;
+        }
+        pack(frame, &bits, words);
+        Values { frame, form: Form::Bits, exceptions: 0 }
     }
 
     /// Appends the `count` values of these words.
@@ -191,17 +194,14 @@ pub(super) fn power_of_two(power: i32) -> f64 {
 /// if these are too large, or take as many words as is given.
 #[inline(always)]
 fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option<Values> {
-    const SHIFT_MAX: i32 = 1022;
-    let most_of = |step| values.iter().step_by(step).map(|&value| places_of(value)).max();
-    let integers_of = |shift: i32| {
-        let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
-        Some((shift, binary_integers(values, shift)?))
-    };
     // Some values tell the places of all most of the time.
-    let (shift, integers) = match integers_of(most_of(values.len().div_ceil(PROBES))?) {
-        Some(found) => found,
-        None => integers_of(most_of(1)?)?,
-    };
+    let mut shift = most_places(values.iter().step_by(values.len().div_ceil(PROBES)))?;
+    let mut integers = binary_integers(values, shift);
+    if integers.is_none() {
+        shift = most_places(values.iter())?;
+        integers = binary_integers(values, shift);
+    }
+    let integers = integers?;
     let (base, from_base) = from_least(&integers);
     let frame = Frame::of(&from_base);
     if frame.words(values.len()) >= words_max {
@@ -209,6 +209,13 @@ fn pack_binary(values: &[f64], words_max: usize, words: &mut Vec<u64>) -> Option
     }
     pack(frame, &from_base, words);
     Some(Values { frame: frame.with_base(base), form: Form::Binary(shift as u16), exceptions: 0 })
+}
+
+/// The most bits behind the binary point of some values, if a shift can be that many.
+#[inline(always)]
+fn most_places<'v>(values: impl Iterator<Item = &'v f64>) -> Option<i32> {
+    const SHIFT_MAX: i32 = 1022;
+    values.map(|&value| places_of(value)).max().filter(|shift| (0..=SHIFT_MAX).contains(shift))
 }
 
 /// The integers that the values are with the binary point moved by `shift` places, if all are such integers
