@@ -281,14 +281,14 @@ impl Series {
         debug_assert!(samples.is_sorted_by(|before, after| before.time < after.time));
         debug_assert!(self.last().is_none_or(|last| last.time < samples[0].time));
         let body = self.body();
-        let open_max = body.chunk_samples().min(OPEN_MAX);
+        let open_max = body.open_max();
         if body.open.capacity() == 0 {
             body.open.reserve_exact(OPEN_MIN);
         }
         let mut rest = samples;
         while !rest.is_empty() {
             if body.open.len() >= open_max {
-                body.seal();
+                body.seal(body.open.len());
             }
             let count = rest.len().min(open_max.saturating_sub(body.open.len()).max(1));
             let (now, later) = rest.split_at(count);
@@ -513,14 +513,18 @@ impl Body {
         PART_SAMPLES.min(self.chunk_samples() / 2)
     }
 
-    /// Compresses the open samples.
-    fn seal(&mut self) {
-        if let Some(chunk) = Chunk::new(&self.open) {
-            self.chunks.push(Arc::new(chunk));
-            self.open.clear();
-            self.open.shrink_to(OPEN_AGAIN);
-            self.join_small(self.chunks.len());
-        }
+    /// Open samples that become a small chunk.
+    fn open_max(&self) -> usize {
+        OPEN_MAX.min(self.chunk_samples())
+    }
+
+    /// Compresses the first so many of the open samples.
+    fn seal(&mut self, count: usize) {
+        let parts = self.open[..count].chunks(self.chunk_samples());
+        self.chunks.extend(parts.filter_map(Chunk::new).map(Arc::new));
+        self.open.drain(..count);
+        self.open.shrink_to(OPEN_AGAIN);
+        self.join_small(self.chunks.len());
     }
 
     /// Makes one chunk of the small ones before a place in the list, if these have samples enough for one.
@@ -559,6 +563,10 @@ impl Body {
     fn upsert(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<(), Refusal> {
         if self.chunks.last().is_none_or(|chunk| sample.time > chunk.summary.last.time) {
             self.total += u64::from(merge(&mut self.open, sample, policy)?);
+            // Behind a sample of the future all are late.
+            if self.open.len() >= 2 * self.open_max() {
+                self.seal(self.open_max());
+            }
         } else {
             let index = self.chunks.partition_point(|chunk| chunk.summary.last.time < sample.time);
             let mut samples = Vec::with_capacity(self.chunks[index].len() + 1);

@@ -160,6 +160,37 @@ fn buckets_are_those_of_single_samples() {
     }
 }
 
+#[test]
+fn late_samples_behind_one_of_the_future_become_chunks() {
+    const LATE: u64 = 6000;
+    let mut random = Random::new(3);
+    let value_of = |time: u64| (time * 7 % 1000) as f64 / 10.0;
+    for order in 0..3 {
+        let mut series = Series::new(Options::default());
+        let mut add = |time| {
+            let added = series.add(Sample { time, value: value_of(time) }, DuplicatePolicy::Last);
+            assert_eq!(added, Ok(()));
+        };
+        add(10 * LATE);
+        let mut times = BTreeMap::new();
+        for index in 0..LATE {
+            let time = match order {
+                0 => index,
+                1 => LATE - index,
+                _ => random.below(LATE as usize) as u64,
+            };
+            add(time);
+            times.insert(time, ());
+        }
+        add(11 * LATE);
+        times.extend([(10 * LATE, ()), (11 * LATE, ())]);
+        let expected: Vec<(u64, f64)> = times.keys().map(|&time| (time, value_of(time))).collect();
+        assert!(samples_of(&series, 0, u64::MAX) == expected, "order {order}");
+        assert!(series.0.open.len() < 2 * OPEN_MAX, "{}", series.0.open.len());
+        assert!(series.memory_usage() < 3000 + 4 * times.len(), "{order}: {}", series.memory_usage());
+    }
+}
+
 impl crate::types::Sample for Series {
     fn add_sample(&mut self, text: &[u8], _: &crate::EncodingLimits) {
         let sample = Sample { time: time_of(text), value: text.len() as f64 };
