@@ -22,7 +22,7 @@ const MATCH_MAX: usize = 7 + 255 + 2;
 const TABLE_BITS_MIN: u32 = 8;
 const TABLE_BITS_MAX: u32 = 14;
 /// Three bytes give at most this many.
-const EXPANSION_MAX: usize = MATCH_MAX / 3;
+pub const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
 const MISSES_PER_STEP: usize = 16;
 /// An input whose first third has no match is taken for noise, if that third has at least this size.

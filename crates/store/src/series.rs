@@ -241,7 +241,7 @@ impl Series {
         let body = series.body();
         let mut rest = samples;
         for &length in lengths {
-            let (chunk, later) = rest.split_at_checked(length)?;
+            let (chunk, later) = rest.split_at_checked(length).filter(|_| length <= usize::from(u16::MAX))?;
             body.chunks.push(Arc::new(Chunk::new(chunk)?));
             rest = later;
         }

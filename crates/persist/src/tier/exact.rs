@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | t-digest | which nodes are merged: it is compressed before it is written |
 //! | time series | where chunks begin, what samples of buckets under way were |
-//! | vector set | numbers of elements, which decide between equals; where searches begin; removed ones |
+//! | vector set | numbers of elements, which decide between equals; where searches begin |
 //!
 //! ```text
 //! t-digest     compression, least, largest, compressions, merged nodes, weights, nodes | mean, weight
 //! time series  options, labels | source, rules, each with its state | runs
 //! run          1 or 0 (compressed in memory, open), samples, bits, first time, first value, data (string)
-//! vector set   options, projection | numbers, last place, entry, removed | elements
-//! element      number, place, range and length, name, attribute, vector | links by level
+//! vector set   options, projection | last place, entry | elements in the order of numbers
+//! element      place, range and length, name, attribute, vector | links by level
 //! ```
 
 use std::io::Read;
@@ -201,7 +201,6 @@ fn put_vectors(set: &VectorSet, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, sp
     put_unsigned(state.entry.map_or(0, |entry| u64::from(entry) + 1), out);
     put_unsigned(set.len() as u64, out);
     for element in set.elements() {
-        put_unsigned(u64::from(element), out);
         put_unsigned(set.uid(element), out);
         let (range, length) = set.range_and_length(element);
         put_unsigned(u64::from(range.to_bits()) << 32 | u64::from(length.to_bits()), out);
@@ -242,8 +241,8 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
     let options = VectorSetOptions { dimension, quantization, links, projection };
     let mut builder = VectorSetBuilder::new(options, count);
     let (mut texts, mut links) = ([Vec::new(), Vec::new(), Vec::new()], Vec::new());
-    for _ in 0..count {
-        let (element, uid) = (read_unsigned(source)? as u32, read_unsigned(source)?);
+    for element in 0..count {
+        let uid = read_unsigned(source)?;
         let head = read_unsigned(source)?;
         for text in &mut texts {
             text.clear();
@@ -261,7 +260,7 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
         let (range, length) = (f32::from_bits((head >> 32) as u32), f32::from_bits(head as u32));
         let [name, attribute, vector] = &texts;
         let loaded = LoadedElement { name, attribute, vector, range, length, uid, links: &links };
-        if u64::from(element) >= count || builder.push_as(element, loaded).is_err() {
+        if builder.push_as(element as u32, loaded).is_err() {
             return Ok(None);
         }
     }

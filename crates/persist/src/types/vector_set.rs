@@ -19,6 +19,7 @@ use super::module::{put_unsigned, read_string, read_unsigned};
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::{Checksum, VERSION, value_type};
+use crate::lzf;
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions, offer};
 use mantissa_store::vector_set::{
@@ -102,7 +103,13 @@ impl Codec for VectorSet {
             return source.error(offset, "vector set: a parameter out of range");
         }
         // Memory is taken for as many elements as links name, up to this count.
-        if source.left().is_some_and(|left| count > left / ELEMENT_BYTES_MIN) {
+        let vector_bytes = match quantization {
+            Quantization::None => 4 * dimension,
+            Quantization::Q8 => dimension,
+            Quantization::Binary => dimension / 8,
+        };
+        let element_bytes = ELEMENT_BYTES_MIN + vector_bytes / lzf::EXPANSION_MAX as u64;
+        if source.left().is_some_and(|left| count > left / element_bytes) {
             return source.error(offset, "vector set: more elements than there is room for");
         }
         let dimension = dimension as u32;

@@ -142,7 +142,7 @@ impl VectorSetBuilder {
     pub fn finish_as(mut self, state: &VectorSetState) -> Result<VectorSet, VectorSetError> {
         const UNSOUND: VectorSetError = VectorSetError("a state that does not fit the elements");
         let body = &mut *self.set.body;
-        if self.pushed as usize != body.elements.len() {
+        if self.pushed as usize != body.elements.len() || state.last_uid > UID_MAX {
             return Err(UNSOUND);
         }
         body.last_uid = state.last_uid;
