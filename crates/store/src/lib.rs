@@ -28,6 +28,7 @@ pub mod listpack;
 mod murmur;
 mod packed;
 mod paged_bytes;
+mod room;
 mod sample;
 mod seed;
 pub mod series;

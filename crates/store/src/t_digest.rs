@@ -26,6 +26,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::Collection;
+use crate::room::make_room;
 
 /// Most compression: with it the capacity fits 31 bits, as in the module.
 pub const COMPRESSION_MAX: i64 = (i32::MAX as i64 - 10) / 6;
@@ -245,11 +246,8 @@ impl Body {
         if node.mean > self.max {
             self.max = node.mean;
         }
-        if self.nodes.len() == self.nodes.capacity() {
-            // Doubled, but no more than there are places for.
-            let more = self.nodes.len().max(4).min(self.capacity() - self.nodes.len());
-            self.nodes.reserve_exact(more);
-        }
+        let places = self.capacity();
+        make_room(&mut self.nodes, places);
         self.nodes.push(node);
         self.unmerged_weight = unmerged_weight;
         Ok(())

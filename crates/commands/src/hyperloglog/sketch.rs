@@ -203,36 +203,31 @@ pub(super) fn merge(registers: &mut Registers, bytes: &[u8]) -> Result<(), Corru
 
 /// How often each value occurs among the registers of a sketch.
 pub(super) fn histogram(bytes: &[u8]) -> Result<Histogram, Corrupt> {
-    let mut counts = [0; 64];
     if is_sparse(bytes) {
+        let mut counts = [0; 64];
         sparse::each_run(bytes, |_, value, len| counts[usize::from(value)] += len as u32)?;
         return Ok(counts);
     }
-    // Four tables, so that equal neighbours do not wait for each other.
-    let mut tables = [[0u32; 64]; 4];
-    for six in bytes[HEADER_BYTES..].chunks_exact(6) {
-        let word = word_of(six);
-        for place in 0..8 {
-            tables[place % 4][(word >> (place * 6)) as usize & 63] += 1;
-        }
-    }
-    for table in &tables {
-        counts.iter_mut().zip(table).for_each(|(count, more)| *count += more);
-    }
-    Ok(counts)
+    Ok(count_eights(bytes[HEADER_BYTES..].chunks_exact(6).map(|six| spread(word_of(six)).to_le_bytes())))
 }
 
 /// The same for registers.
 pub(super) fn histogram_of(registers: &Registers) -> Histogram {
+    count_eights(registers.as_chunks().0.iter().copied())
+}
+
+/// How often each value occurs among registers, eight at a time.
+fn count_eights(eights: impl Iterator<Item = [u8; 8]>) -> Histogram {
     let mut counts = [0; 64];
-    // As in `histogram`; and of few elements nearly all registers are 0.
+    // Four tables, so that equal neighbours do not wait for each other.
     let mut tables = [[0u32; 64]; 4];
-    for eight in registers.as_chunks::<8>().0 {
-        if *eight == [0; 8] {
+    for eight in eights {
+        // Of few elements nearly all registers are 0.
+        if eight == [0; 8] {
             counts[0] += 8;
             continue;
         }
-        for (place, &value) in eight.iter().enumerate() {
+        for (place, value) in eight.into_iter().enumerate() {
             tables[place % 4][usize::from(value & 63)] += 1;
         }
     }

@@ -297,8 +297,8 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         Some(document) => {
             match find_update(&path, document.root(), Condition::Always)? {
                 Update::Replace(mut places) if places.len() == 1 => {
-                    places.iter().try_for_each(|place| check_depth(place))?;
-                    places.iter_mut().for_each(|place| merge_at(document, place, patch.view()));
+                    check_depth(&places[0])?;
+                    merge_at(document, &mut places[0], patch.view());
                     true
                 }
                 update => apply(document, &update, &|value| match value {

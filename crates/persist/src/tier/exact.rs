@@ -241,7 +241,7 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
     let options = VectorSetOptions { dimension, quantization, links, projection };
     let mut builder = VectorSetBuilder::new(options, count);
     let (mut texts, mut links) = ([Vec::new(), Vec::new(), Vec::new()], Vec::new());
-    for element in 0..count {
+    for _ in 0..count {
         let uid = read_unsigned(source)?;
         let head = read_unsigned(source)?;
         for text in &mut texts {
@@ -260,7 +260,7 @@ fn read_vectors<R: Read>(source: &mut Source<R>) -> Result<Option<VectorSet>, Lo
         let (range, length) = (f32::from_bits((head >> 32) as u32), f32::from_bits(head as u32));
         let [name, attribute, vector] = &texts;
         let loaded = LoadedElement { name, attribute, vector, range, length, uid, links: &links };
-        if builder.push_as(element as u32, loaded).is_err() {
+        if builder.push_next(loaded).is_err() {
             return Ok(None);
         }
     }

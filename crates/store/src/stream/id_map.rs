@@ -9,6 +9,7 @@
 //! identifier and above the last one of the run before.
 
 use super::StreamId;
+use crate::room::make_room;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -194,9 +195,7 @@ fn set_in<V: Copy>(run: &mut Vec<(StreamId, V)>, id: StreamId, value: V) -> Opti
     match position(run, id) {
         Ok(at) => run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
         Err(at) => {
-            if run.len() == run.capacity() {
-                run.reserve_exact(run.len().max(4).min(RUN_MAX - run.len()));
-            }
+            make_room(run, RUN_MAX);
             run.insert(at, (id, value));
             None
         }

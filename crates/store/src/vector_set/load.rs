@@ -101,7 +101,7 @@ pub struct VectorSetState {
 pub struct VectorSetBuilder {
     set: VectorSet,
     numbers: Numbers,
-    /// Elements so far.
+    /// Elements so far, of those that [`VectorSetBuilder::push`] adds.
     pushed: u32,
     /// The most elements that there will be.
     elements_max: u64,
@@ -130,19 +130,17 @@ impl VectorSetBuilder {
         Ok(())
     }
 
-    /// Adds an element under its number; its links are numbers too.
-    pub fn push_as(&mut self, element: u32, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
-        let number = |link: u64| u32::try_from(link).ok().filter(|&link| u64::from(link) < UID_MAX);
-        put(&mut self.set, element, loaded, number)?;
-        self.pushed += 1;
-        Ok(())
+    /// Adds the element of the next number; its links are numbers too.
+    pub fn push_next(&mut self, loaded: LoadedElement<'_>) -> Result<(), VectorSetError> {
+        let element = self.set.body.elements.len() as u32;
+        put(&mut self.set, element, loaded, |link| u32::try_from(link).ok())
     }
 
     /// The set, once all elements are there under their numbers.
     pub fn finish_as(mut self, state: &VectorSetState) -> Result<VectorSet, VectorSetError> {
         const UNSOUND: VectorSetError = VectorSetError("a state that does not fit the elements");
         let body = &mut *self.set.body;
-        if self.pushed as usize != body.elements.len() || state.last_uid > UID_MAX {
+        if state.last_uid > UID_MAX {
             return Err(UNSOUND);
         }
         body.last_uid = state.last_uid;
@@ -154,7 +152,7 @@ impl VectorSetBuilder {
 
     /// The set, once all elements are there.
     pub fn finish(self) -> Result<VectorSet, VectorSetError> {
-        if self.pushed != self.numbers.next || self.set.body.elements.len() != self.pushed as usize {
+        if self.pushed != self.numbers.next {
             return Err(VectorSetError("a link to an element that is not there"));
         }
         finish(self.set)
