@@ -95,6 +95,72 @@ def test_what_needs_no_value_reads_none(tiered):
         assert connection.call("GETRANGE", "huge:text", -10, -1) == TEXT[-3:] + b"the end"
 
 
+def asked_of_elements():
+    """Commands that need few elements of the values, two of them of the wrong type."""
+    yield from (("HLEN", "huge:hash"), ("SCARD", "huge:set"), ("LLEN", "huge:list"), ("ZCARD", "huge:zset"))
+    yield from (("XLEN", "huge:stream"), ("HGET", "huge:list", "field"), ("LLEN", "huge:set"))
+    for number in (0, 1, 17, 20_000, 39_999, 40_000):
+        text = TEXT[number * 16 : number * 16 + 400]
+        yield from (("HGET", "huge:hash", number), ("HSTRLEN", "huge:hash", number), ("HEXISTS", "huge:hash", number))
+        yield from (("SISMEMBER", "huge:set", text), ("LINDEX", "huge:list", number), ("LINDEX", "huge:list", -number))
+        yield ("LRANGE", "huge:list", number, number + 9)
+        yield ("LRANGE", "huge:list", -number - 9, -number)
+        for name in ("ZRANGE", "ZREVRANGE"):
+            yield (name, "huge:zset", number, number + 9, "WITHSCORES")
+            yield (name, "huge:zset", -number - 9, -number)
+        yield ("ZRANGE", "huge:zset", number, number + 9, "REV", "WITHSCORES")
+        yield ("ZRANGE", "huge:zset", f"({number / 7}", "+inf", "BYSCORE", "LIMIT", 3, 5, "WITHSCORES")
+        yield ("ZRANGEBYSCORE", "huge:zset", number / 7, number / 7 + 2, "WITHSCORES")
+        yield ("ZREVRANGEBYSCORE", "huge:zset", f"({number / 7}", "-inf", "LIMIT", 2, 4)
+        yield ("XRANGE", "huge:stream", number, number + 9)
+        yield ("XRANGE", "huge:stream", number, "+", "COUNT", 3)
+        yield ("XREVRANGE", "huge:stream", number, "-", "COUNT", 3)
+    texts = [TEXT[number * 16 : number * 16 + 400] for number in (5, 50_000, 7, 5)]
+    yield ("HMGET", "huge:hash", 7, 50_000, 39_000, 7, "other")
+    yield ("SMISMEMBER", "huge:set", *texts)
+
+
+def test_elements_of_huge_values_are_read_alone(tiered):
+    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
+    with server.connect() as connection:
+        fill_huge(connection)
+        asked = list(asked_of_elements())
+        expected = [connection(*words).plain() for words in asked]
+        connection.call("CONFIG", "SET", "tier-pressure", "yes")
+        wait_for_disk(connection, KEYS)
+        # What is in memory too is looked at there.
+        connection.call("CONFIG", "SET", "tier-pressure", "no")
+        reads, parts = (int(figure(connection, name)) for name in ("tier_reads", "tier_part_reads"))
+        for words, reply in zip(asked, expected):
+            assert connection(*words).plain() == reply, words
+        assert int(figure(connection, "tier_reads")) == reads
+        assert int(figure(connection, "tier_part_reads")) == parts + len(asked)
+        assert all(location(connection, key) == "disk" for key in KEYS)
+
+
+def test_a_huge_value_of_which_much_is_asked_comes_to_memory(tiered):
+    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
+    with server.connect() as connection:
+        fill_huge(connection)
+        connection.call("CONFIG", "SET", "tier-pressure", "yes")
+        wait_for_disk(connection, KEYS)
+        connection.call("CONFIG", "SET", "tier-pressure", "no")
+        text = TEXT[17 * 16 : 17 * 16 + 600]
+        reads = 0
+        while location(connection, "huge:hash") == "disk":
+            assert connection.pipeline([("HGET", "huge:hash", 17)] * 20)[-1].plain() == text
+            reads += 20
+            assert reads < 2_000
+        assert reads > 60, "less than the whole has been read"
+        # Transactions and scripts have whole values.
+        for words in (("MULTI",), ("HGET", "huge:hash", 17), ("LINDEX", "huge:list", 17)):
+            connection.call(*words)
+        assert connection.call("EXEC") == [text, text]
+        assert location(connection, "huge:list") == "both"
+        script = "return redis.call('SISMEMBER', KEYS[1], ARGV[1])"
+        assert connection.call("EVAL", script, 1, "huge:set", TEXT[160:560]) == 1
+
+
 def test_huge_values_beyond_memory(tiered, start_server):
     """Other keys stay served meanwhile; dumps and replicas have everything."""
     server = tiered()

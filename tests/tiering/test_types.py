@@ -305,12 +305,14 @@ def test_fields_expire_in_time_on_disk(tiered):
     server = tiered(**{"tier-pressure": "yes", "maxmemory": "1gb", "notify-keyspace-events": "KEA", "hz": "100"})
     with server.connect() as connection, server.connect() as listener:
         connection.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
-        soon = int(time.time() * 1000) + 1_000
+        soon = int(time.time() * 1000) + 2_000
         keys = [f"{kind}:{number}" for kind in ("some", "all") for number in range(count)]
+        commands = []
         for key in keys:
-            connection.call("HSET", key, "stays", "x" * 100, "goes", 1, "goes too", 2)
+            commands.append(("HSET", key, "stays", "x" * 100, "goes", 1, "goes too", 2))
             goes = ["goes", "goes too"] + ["stays"] * key.startswith("all")
-            connection.call("HPEXPIREAT", key, soon, "FIELDS", len(goes), *goes)
+            commands.append(("HPEXPIREAT", key, soon, "FIELDS", len(goes), *goes))
+        assert not any(reply.is_error for reply in connection.pipeline(commands))
         listener.call("SUBSCRIBE", "__keyevent@0__:hexpired")
         wait_for_disk(connection, keys)
         eventually(lambda: int(time.time() * 1000) > soon, "time passes")

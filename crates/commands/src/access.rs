@@ -11,6 +11,7 @@ mod carried;
 mod collected;
 mod evict;
 mod image;
+pub(crate) mod selected;
 mod strings;
 mod sweep;
 mod unread;

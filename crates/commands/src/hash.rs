@@ -225,7 +225,11 @@ fn hdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn hlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = access.hash_value(args.at(1))?.map_or(0, |hash| hash.unexpired_len(access.now_ms()));
+    let len = access.window::<Hash>(args.at(1))?.map_or(0, |window| match window.collection.len() {
+        // Those of a hash with fields that expire come as a whole.
+        0 => window.len,
+        _ => window.collection.unexpired_len(access.now_ms()),
+    });
     reply.integer(len as i64);
     Ok(())
 }

@@ -51,6 +51,7 @@ mod topk;
 mod unpack;
 mod vector_set;
 
+pub use access::selected::Window;
 pub use access::work::{Work, WorkDone};
 pub use access::{
     Access, Collected, Counts, ForRequest, Lent, Mode, NewExpiry, Take, TakenPart, Unread, check_key,

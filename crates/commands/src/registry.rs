@@ -264,7 +264,7 @@ fn carried_info(info: &Info) -> Info {
     };
     let keys: Vec<KeySpec> = info.keys.iter().map(later).collect();
     let arity = if info.arity < 0 { info.arity - CARRIED_AT as i32 } else { info.arity + CARRIED_AT as i32 };
-    Info { arity, keys: Vec::leak(keys), packed: None, part_of: None, ..*info }
+    Info { arity, keys: Vec::leak(keys), packed: None, part_of: None, elements_of: None, ..*info }
 }
 
 /// The error for a name that is not registered, with the beginning of its arguments, as Redis words it. Bytes

@@ -79,7 +79,7 @@ fn write_set(reply: &mut Reply, set: &Set) {
 }
 
 fn scard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.integer(access.set(args.at(1))?.map_or(0, Set::len) as i64);
+    reply.integer(access.window::<Set>(args.at(1))?.map_or(0, |set| set.len) as i64);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use mantissa_protocol::Args;
 use mantissa_store::Kind;
+use mantissa_store::cold::Elements;
 
 use smallvec::SmallVec;
 
@@ -494,6 +495,9 @@ pub type KeyFlagsOf = fn(Args<'_>) -> KeyFlags;
 /// or if the call changes the string.
 pub type PartOf = fn(Args<'_>, &Settings, u64) -> Option<Range<u64>>;
 
+/// The elements that a call reads of the collection at its only key. `None` if that can be any.
+pub type ElementsOf = fn(Args<'_>) -> Option<Elements>;
+
 /// What a command is in the stream that a replica gets from its primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InStream {
@@ -538,6 +542,8 @@ pub struct Info {
     pub key_flags_of: Option<KeyFlagsOf>,
     /// The part of a string that it reads with [`crate::Access::string_part`], if it reads no more.
     pub part_of: Option<PartOf>,
+    /// The elements of a collection that it reads, if it reads no others.
+    pub elements_of: Option<ElementsOf>,
     /// ACL categories beyond those that the flags imply.
     pub own_categories: Categories,
     /// Where the keys are.
@@ -645,6 +651,7 @@ impl<H> Spec<H> {
             more_keys: None,
             key_flags_of: None,
             part_of: None,
+            elements_of: None,
             own_categories: Categories::NONE,
             keys: &[],
             locks: Locks::Keys,
@@ -724,6 +731,13 @@ impl<H> Spec<H> {
     /// Says which part of a string it reads: only of a command on data with one key, argument 1.
     pub const fn part_of(mut self, part_of: PartOf) -> Self {
         self.info.part_of = Some(part_of);
+        self
+    }
+
+    /// Says which elements of a collection it reads: only of a command on data with one key, argument 1, that
+    /// changes nothing. It gets a collection that may lack all others.
+    pub const fn elements_of(mut self, elements_of: ElementsOf) -> Self {
+        self.info.elements_of = Some(elements_of);
         self
     }
 

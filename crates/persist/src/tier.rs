@@ -23,6 +23,7 @@
 //! back, which the same thread does after all writes before it. Segments that are mostly unused are emptied
 //! by [`TierFile::copy_record`], which the engine calls for what is left in them.
 
+mod elements;
 mod exact;
 mod long;
 #[cfg(test)]
@@ -48,6 +49,7 @@ use crate::source::Source;
 use crate::storage::ScratchFile;
 use crate::types::{Outcome, read_value};
 use crate::write::{Encoder, Spill, WriteOptions};
+use elements::Marker;
 use long::LongWriter;
 
 /// Bytes of a segment.
@@ -360,7 +362,7 @@ impl TierFile {
         while text.read(&mut encoder.value) && writer.add(&encoder.value) {
             encoder.value.clear();
         }
-        writer.finish(facts)
+        writer.finish(facts, None)
     }
 
     /// Adds the value of an entry, however large it is: it takes so many bytes in memory. `is_over` says that
@@ -377,7 +379,7 @@ impl TierFile {
             Some(StringRef::Bytes(text)) if text.len() > TEXT_BYTES_MAX => {
                 let mut writer = self.begin_long(text.len(), is_over)?;
                 writer.add(text);
-                writer.finish(facts)
+                writer.finish(facts, None)
             }
             Some(text) => self.append_bytes(&mut encoder.record, text.text(&mut [0; 20]), facts),
             None => self.append_collection(encoder, (entry, bytes), (facts, is_over)),
@@ -398,8 +400,12 @@ impl TierFile {
         let RecordEncoder { encoder, value, record } = encoder;
         value.clear();
         let mut long = None;
+        let mut marker = Marker::new(entry.value());
         let mut begin = || self.begin_long(bytes, is_over);
         put_collection(entry, encoder, value, &mut |value| {
+            if let Some(marker) = &mut marker {
+                marker.look(value);
+            }
             if long.is_none() && value.len() <= ONE_BLOCK_BYTES_MAX {
                 return true;
             }
@@ -411,6 +417,9 @@ impl TierFile {
                 return true;
             }
             let goes_on = writer.add(value);
+            if let Some(marker) = &mut marker {
+                marker.hand_on(value.len());
+            }
             value.clear();
             goes_on
         });
@@ -419,7 +428,7 @@ impl TierFile {
         }
         let mut writer = long.unwrap_or_else(begin)?;
         writer.add(value);
-        writer.finish(facts)
+        writer.finish(facts, marker)
     }
 
     /// Begins the record of a value with so many bytes in memory.

@@ -12,7 +12,7 @@
 mod bloom_filter;
 mod count_min_sketch;
 mod cuckoo_filter;
-mod hash;
+pub(crate) mod hash;
 mod hash_template;
 mod json;
 mod list;

@@ -33,7 +33,7 @@ const UNCOMPRESSED_BYTES_MAX: usize = 20;
 /// Bytes that compression has to save.
 const SAVED_BYTES_MIN: usize = 4;
 /// Elements between two offers of what has been encoded.
-const ELEMENTS_PER_SPILL: usize = 64;
+pub(crate) const ELEMENTS_PER_SPILL: usize = 64;
 
 /// How to write.
 #[derive(Clone, Debug)]

@@ -17,14 +17,14 @@
 //! records that are named, and tells its file when none is.
 //!
 //! The records of long strings and of large collections have blocks with a checksum each
-//! ([`Place::block_bytes`]), so of a long string a part can be read. What was read is a [`Part`], which
-//! belongs to whoever asked for it and not to the entry.
+//! ([`Place::block_bytes`]), so a [`Part`] of them can be read.
 //!
 //! Of some values more is kept in memory than their place: see [`Kept`].
 //!
 //! Cost: 16 bytes where a collection has a handle of 8.
 
 mod kept;
+mod part;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -38,6 +38,7 @@ use crate::types::Collection;
 use crate::value::{Kind, Value, ValueRef};
 use crate::with_value;
 pub use kept::{FieldTimes, Kept, SeriesFacts};
+pub use part::{Elements, Interval, Part, Scores, Selected};
 
 /// The unit of offsets, in bytes.
 pub const ALIGNMENT: usize = 8;
@@ -83,6 +84,17 @@ pub trait RecordFile: Send + Sync {
 
     /// Reads these bytes of a string, which are whole blocks of it ([`Place::blocks_of`]).
     fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String>;
+
+    /// About how many bytes have to be read for some elements of a collection. `None` if all of it is better
+    /// read.
+    fn bytes_of_elements(&self, _place: Place, _elements: &Elements) -> Option<usize> {
+        None
+    }
+
+    /// Reads some elements of a collection, and others as it comes. `None` if all of it has to be read.
+    fn read_elements(&self, _: u32, _: Place, _elements: &Elements) -> Result<Option<Selected>, String> {
+        Ok(None)
+    }
 
     /// Nothing in a segment is named any more.
     fn release(&self, segment: u32);
@@ -284,7 +296,19 @@ impl Cold {
     /// Reads these bytes of a string, which are whole blocks of it ([`Place::blocks_of`]).
     pub fn read_part(&self, range: Range<usize>) -> Result<Part, String> {
         let bytes = self.segment.file.read_part(self.segment.number, self.place, range.clone())?;
-        Ok(Part { cold: self.clone(), start: range.start, bytes })
+        Ok(Part::of_bytes(self.clone(), range.start, bytes))
+    }
+
+    /// About how many bytes have to be read for some elements of a collection. `None` if all of it is better
+    /// read.
+    pub fn bytes_of_elements(&self, elements: &Elements) -> Option<usize> {
+        self.segment.file.bytes_of_elements(self.place, elements)
+    }
+
+    /// Reads some elements of a collection. `None` if all of it has to be read.
+    pub fn read_elements(&self, elements: &Elements) -> Result<Option<Part>, String> {
+        let selected = self.segment.file.read_elements(self.segment.number, self.place, elements)?;
+        Ok(selected.map(|selected| Part::of_elements(self.clone(), elements.clone(), selected)))
     }
 
     /// Whether both are the same record.
@@ -308,33 +332,6 @@ impl Drop for Cold {
 impl fmt::Debug for Cold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Cold({}, {:?})", self.segment.number, self.place)
-    }
-}
-
-/// A part of a string on disk. It names the record, so its bytes stay those of every entry that does.
-#[derive(Debug)]
-pub struct Part {
-    cold: Cold,
-    /// Where it begins in the string.
-    start: usize,
-    bytes: Vec<u8>,
-}
-
-impl Part {
-    /// The record.
-    pub fn cold(&self) -> &Cold {
-        &self.cold
-    }
-
-    /// Bytes of the string. `None` if they are not in this part.
-    pub fn bytes(&self, range: Range<usize>) -> Option<&[u8]> {
-        let start = range.start.checked_sub(self.start)?;
-        self.bytes.get(start..)?.get(..range.len())
-    }
-
-    /// Its bytes in memory.
-    pub fn byte_len(&self) -> usize {
-        self.bytes.len()
     }
 }
 

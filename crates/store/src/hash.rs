@@ -659,6 +659,14 @@ impl Hash {
         }
     }
 
+    /// The number of buckets of a `hashtable`, in whose order its fields come: see [`crate::bucket_of`].
+    pub fn buckets(&self) -> Option<usize> {
+        match self.body() {
+            Body::Table(fields) => Some(fields.table.block_count()),
+            _ => None,
+        }
+    }
+
     /// All fields with their values and expiries, whether or not they have expired.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'_>> {
         match self.body() {

@@ -83,3 +83,8 @@ pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};
 pub use vector_set::VectorSet;
 pub use walk::walked_share;
+
+/// The bucket of a field or member in a table of so many buckets, in this process.
+pub fn bucket_of(text: &[u8], buckets: usize) -> usize {
+    packed::Buckets::bucket_of(text, buckets)
+}

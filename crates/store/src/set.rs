@@ -460,6 +460,14 @@ impl Set {
         }
     }
 
+    /// The number of buckets of a `hashtable`, in whose order its members come: see [`crate::bucket_of`].
+    pub fn buckets(&self) -> Option<usize> {
+        match self.body() {
+            Body::Table(table) => Some(table.block_count()),
+            _ => None,
+        }
+    }
+
     /// All members; those that are stored as integers come as such.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Element<'_>> {
         match self.body() {

@@ -27,7 +27,7 @@ impl<'a> Access<'a> {
     /// The collection of a type at a key, to read.
     #[inline]
     pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
-        match self.read(key).map(Entry::value) {
+        match self.read(key).map(|entry| self.value_of(entry)) {
             None => Ok(None),
             Some(value) => {
                 let found = T::of(value).ok_or(Error::WRONG_TYPE)?;

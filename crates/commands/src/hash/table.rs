@@ -1,6 +1,7 @@
 //! The registration table of hashes.
 
 use super::{counter, expiry, fields, pick};
+use crate::access::selected::{count_of, named_of};
 use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use crate::{DataSpec, long_reads};
@@ -25,12 +26,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("4.0.0", "HSET with several fields")
         .arguments("key:key#0 data:block(field:string value:string)*"),
     DataSpec::new("hget", 3, super::hget, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .packed(packs!(super::pack_hget))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "2.0.0", "O(1)", "Reads a field of a hash.")
         .arguments("key:key#0 field:string"),
     DataSpec::new("hmget", -3, super::hmget, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .packed(packs!(super::pack_hmget))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -63,18 +66,21 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("2.4.0", "Several fields in one call.")])
         .arguments("key:key#0 field:string*"),
     DataSpec::new("hlen", 2, super::hlen, Flags::READONLY.or(Flags::FAST))
+        .elements_of(count_of)
         .packed(packs_text!(super::hlen))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Hash, "2.0.0", "O(1)", "Counts the fields of a hash.")
         .arguments("key:key#0"),
     DataSpec::new("hstrlen", 3, super::hstrlen, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .packed(packs_text!(super::hstrlen))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Hash, "3.2.0", "O(1)", "Tells how long the value of a field is.")
         .arguments("key:key#0 field:string"),
     DataSpec::new("hexists", 3, super::hexists, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Hash, "2.0.0", "O(1)", "Tells whether a hash has a field.")

@@ -2,27 +2,30 @@
 
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::Sought;
+use mantissa_store::cold::Elements;
+use mantissa_store::{List, ListIter, Sought};
 
 use super::{range_of, write_element};
 use crate::access::Access;
+use crate::access::selected::Window;
 use crate::error::{Error, Outcome};
 use crate::{packed, parse};
 
 pub(super) fn llen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = access.list(args.at(1))?.map_or(0, |list| list.len());
+    let len = access.window::<List>(args.at(1))?.map_or(0, |list| list.len);
     reply.integer(len as i64);
     Ok(())
 }
 
 pub(super) fn lindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let Some(list) = access.list(args.at(1))? else {
+    let Some(window) = access.window::<List>(args.at(1))? else {
         reply.null();
         return Ok(());
     };
     let index = parse::integer(args.at(2))?;
-    let place = if index < 0 { index.saturating_add(list.len() as i64) } else { index };
-    match usize::try_from(place).ok().and_then(|place| list.get(place)) {
+    let place = if index < 0 { index.saturating_add(window.len as i64) } else { index };
+    let place = usize::try_from(place).ok().and_then(|place| place.checked_sub(window.first));
+    match place.and_then(|place| window.collection.get(place)) {
         Some(element) => write_element(reply, element),
         None => reply.null(),
     }
@@ -31,25 +34,43 @@ pub(super) fn lindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 
 pub(super) fn lrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (start, stop) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
-    let Some(list) = access.list(args.at(1))? else {
+    let Some(window) = access.window::<List>(args.at(1))? else {
         reply.array(0);
         return Ok(());
     };
-    let (from, to) = range_of(start, stop, list.len());
-    reply.array(to - from);
-    for element in list.range(from, to) {
+    let elements = range_in(&window, start, stop);
+    reply.array(elements.len());
+    for element in elements {
         write_element(reply, element);
         reply.stream();
     }
     Ok(())
 }
 
+/// The elements of a range.
+fn range_in<'a>(window: &Window<'a, List>, start: i64, stop: i64) -> ListIter<'a> {
+    let (from, to) = range_of(start, stop, window.len);
+    let (first, last) = (window.first, window.first + window.collection.len());
+    window.collection.range(from.clamp(first, last) - first, to.clamp(first, last) - first)
+}
+
+/// The elements that LRANGE reads.
+pub(super) fn elements_of_lrange(args: Args<'_>) -> Option<Elements> {
+    Some(Elements::Places(parse::integer(args.at(2)).ok()?, parse::integer(args.at(3)).ok()?))
+}
+
+/// The element that LINDEX reads.
+pub(super) fn element_of_lindex(args: Args<'_>) -> Option<Elements> {
+    let place = parse::integer(args.at(2)).ok()?;
+    Some(Elements::Places(place, place))
+}
+
 pub(super) fn pack_lrange(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
     let (start, stop) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
-    let Some(list) = access.list(args.at(1))? else { return Ok(()) };
-    let (from, to) = range_of(start, stop, list.len());
-    writer.reserve(to - from);
-    for element in list.range(from, to) {
+    let Some(window) = access.window::<List>(args.at(1))? else { return Ok(()) };
+    let elements = range_in(&window, start, stop);
+    writer.reserve(elements.len());
+    for element in elements {
         packed::write_element(writer, element);
     }
     Ok(())

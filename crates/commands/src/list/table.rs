@@ -4,7 +4,8 @@ use super::blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 use super::change::{
     linsert, lmove, lmpop, lpop, lpush, lpushx, lrem, lset, ltrim, rpop, rpoplpush, rpush, rpushx,
 };
-use super::query::{lindex, llen, lpos, lrange, pack_lrange};
+use super::query::{element_of_lindex, elements_of_lrange, lindex, llen, lpos, lrange, pack_lrange};
+use crate::access::selected::count_of;
 use crate::packed::{packs, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use crate::{DataSpec, long_reads};
@@ -78,12 +79,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("6.2.0", "Takes a `count`.")])
         .arguments("key:key#0 count:integer?<6.2.0"),
     DataSpec::new("llen", 2, llen, Flags::READONLY.or(Flags::FAST))
+        .elements_of(count_of)
         .packed(packs_text!(llen))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::List, "1.0.0", "O(1)", "Tells how many elements a list has.")
         .arguments("key:key#0"),
     DataSpec::new("lrange", 4, lrange, Flags::READONLY)
+        .elements_of(elements_of_lrange)
         .reads_much(long_reads::many_ranks)
         .packed(packs!(pack_lrange))
         .categories(Categories::LIST)
@@ -96,6 +99,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 start:integer stop:integer"),
     DataSpec::new("lindex", 3, lindex, Flags::READONLY)
+        .elements_of(element_of_lindex)
         .packed(packs_text!(lindex))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])

@@ -1,6 +1,7 @@
 //! The registration table of sets.
 
 use super::{combine, pick};
+use crate::access::selected::{count_of, named_of};
 use crate::packed::packs_text;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use crate::{DataSpec, long_reads};
@@ -30,11 +31,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("2.4.0", "Several members in one call.")])
         .arguments("key:key#0 member:string*"),
     DataSpec::new("sismember", 3, super::sismember, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Set, "1.0.0", "O(1)", "Tells whether a set has a member.")
         .arguments("key:key#0 member:string"),
     DataSpec::new("smismember", -3, super::smismember, Flags::READONLY.or(Flags::FAST))
+        .elements_of(named_of)
         .packed(packs_text!(super::smismember))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -54,6 +57,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("scard", 2, super::scard, Flags::READONLY.or(Flags::FAST))
+        .elements_of(count_of)
         .packed(packs_text!(super::scard))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])

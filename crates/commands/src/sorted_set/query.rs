@@ -9,9 +9,10 @@ use super::{members_header, write_member};
 use crate::access::{Access, split_mix};
 use crate::error::{Error, Outcome};
 use crate::parse;
+use mantissa_store::SortedSet;
 
 pub(super) fn zcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = access.sorted_set(args.at(1))?.map_or(0, |set| set.len());
+    let len = access.window::<SortedSet>(args.at(1))?.map_or(0, |set| set.len);
     reply.integer(len as i64);
     Ok(())
 }

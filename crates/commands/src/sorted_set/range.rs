@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::cold::Elements;
 use mantissa_store::{EncodingLimits, SortedSet, Value};
 
-use super::select::{By, Selection};
+use super::select::{By, Selection, ranks_of};
 use super::{Removal, members_header, removed, write_member};
 use crate::access::Access;
+use crate::access::selected::Window;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -90,6 +92,14 @@ impl Options {
         }
     }
 
+    /// The ranks to return of what there is of a set.
+    fn ranks_in(&self, window: &Window<'_, SortedSet>, selection: Selection<'_>) -> Range<usize> {
+        let Selection::Rank(start, stop) = selection else { return self.ranks(window.collection, selection) };
+        let (first, last) = (window.first, window.first + window.collection.len());
+        let ranks = ranks_of(start, stop, window.len, self.reverse);
+        ranks.start.clamp(first, last) - first..ranks.end.clamp(first, last) - first
+    }
+
     /// The ranks to return: the range with the limit applied.
     fn ranks(&self, set: &SortedSet, selection: Selection<'_>) -> Range<usize> {
         let ranks = selection.ranks(set, self.reverse);
@@ -108,14 +118,41 @@ impl Options {
     }
 }
 
+/// The elements that a call reads, if they are found without reading all.
+fn elements_of(args: Args<'_>, form: Form) -> Option<Elements> {
+    let options = Options::parse(args, 4, form).ok()?;
+    let selection = options.selection(args.at(2), args.at(3)).ok()?;
+    let (skipped, count) = match usize::try_from(options.offset) {
+        Ok(skipped) => (skipped, usize::try_from(options.count).unwrap_or(usize::MAX)),
+        Err(_) => (0, 0),
+    };
+    selection.elements(skipped.saturating_add(count), options.reverse)
+}
+
+pub(super) fn elements_of_zrange(args: Args<'_>) -> Option<Elements> {
+    elements_of(args, ZRANGE)
+}
+
+pub(super) fn elements_of_zrevrange(args: Args<'_>) -> Option<Elements> {
+    elements_of(args, ZREVRANGE)
+}
+
+pub(super) fn elements_of_zrangebyscore(args: Args<'_>) -> Option<Elements> {
+    elements_of(args, ZRANGEBYSCORE)
+}
+
+pub(super) fn elements_of_zrevrangebyscore(args: Args<'_>) -> Option<Elements> {
+    elements_of(args, ZREVRANGEBYSCORE)
+}
+
 fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
     let options = Options::parse(args, 4, form)?;
     let selection = options.selection(args.at(2), args.at(3))?;
-    let Some(set) = access.sorted_set(args.at(1))? else {
+    let Some(window) = access.window::<SortedSet>(args.at(1))? else {
         reply.array(0);
         return Ok(());
     };
-    let members = set.range(options.ranks(set, selection));
+    let members = window.collection.range(options.ranks_in(&window, selection));
     members_header(reply, members.len(), options.with_scores);
     let write = |(member, score)| {
         write_member(reply, member, score, options.with_scores);
@@ -135,8 +172,8 @@ fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, form
     if options.with_scores {
         writer.set_named();
     }
-    let Some(set) = access.sorted_set(args.at(1))? else { return Ok(()) };
-    let mut members = set.range(options.ranks(set, selection));
+    let Some(window) = access.window::<SortedSet>(args.at(1))? else { return Ok(()) };
+    let mut members = window.collection.range(options.ranks_in(&window, selection));
     writer.reserve(members.len());
     match (options.with_scores, options.reverse) {
         (true, false) => {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use mantissa_store::cold::{Elements, Scores};
 use mantissa_store::{Boundary, SortedSet};
 
 use crate::error::{Error, Outcome};
@@ -135,15 +136,28 @@ impl<'a> Selection<'a> {
         })
     }
 
+    /// The elements that a call reads of a set on disk, at most `count` of them. `None` if they are not found
+    /// without reading all.
+    pub fn elements(self, count: usize, reverse: bool) -> Option<Elements> {
+        match self {
+            // A place counted from the end is -1 less the place.
+            Selection::Rank(start, stop) if reverse => Some(Elements::Places(!stop, !start)),
+            Selection::Rank(start, stop) => Some(Elements::Places(start, stop)),
+            Selection::Score(low, high) => {
+                let low = if low.is_exclusive { low.score.next_up() } else { low.score };
+                let high = if high.is_exclusive { high.score.next_down() } else { high.score };
+                Some(Elements::Scores(Scores::between(low, high, count, reverse)))
+            }
+            Selection::Member(..) => None,
+        }
+    }
+
     /// The ranks of the members in the range. `reverse` counts a range of ranks from the highest, and is the
     /// direction in which a range of members is looked for.
     pub fn ranks(self, set: &SortedSet, reverse: bool) -> Range<usize> {
         let len = set.len();
         match self {
-            Selection::Rank(start, stop) => {
-                let (from, to) = super::range::rank_range(start, stop, len);
-                if reverse { len - to..len - from } else { from..to }
-            }
+            Selection::Rank(start, stop) => ranks_of(start, stop, len, reverse),
             Selection::Score(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
             Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
                 walk(set, low, high, reverse)
@@ -151,6 +165,12 @@ impl<'a> Selection<'a> {
             Selection::Member(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
         }
     }
+}
+
+/// The ranks of a range of ranks, which `reverse` counts from the highest.
+pub(super) fn ranks_of(start: i64, stop: i64, len: usize, reverse: bool) -> Range<usize> {
+    let (from, to) = super::range::rank_range(start, stop, len);
+    if reverse { len - to..len - from } else { from..to }
 }
 
 /// The ranks of the members in a range where scores may differ, so that the members are not in order: those

@@ -8,11 +8,13 @@ use super::combine::{
 use super::pop::{bzmpop, bzpopmax, bzpopmin, pack_zpopmax, pack_zpopmin, zmpop, zpopmax, zpopmin};
 use super::query::{pack_zmscore, pack_zscore, zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
 use super::range::{
+    elements_of_zrange, elements_of_zrangebyscore, elements_of_zrevrange, elements_of_zrevrangebyscore,
     pack_zrange, pack_zrangebyscore, pack_zrevrange, pack_zrevrangebyscore, zcount, zlexcount, zrange,
     zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank, zremrangebyscore, zrevrange,
     zrevrangebylex, zrevrangebyscore,
 };
 use super::scan::zscan;
+use crate::access::selected::count_of;
 use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use crate::{DataSpec, long_reads};
@@ -68,6 +70,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::SortedSet, "6.2.0", "O(M) for M members", "Tells the scores of several members.")
         .arguments("key:key#0 member:string*"),
     DataSpec::new("zcard", 2, zcard, Flags::READONLY.or(Flags::FAST))
+        .elements_of(count_of)
         .packed(packs_text!(zcard))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
@@ -120,6 +123,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("7.2.0", "Has the option `WITHSCORE`.")])
         .arguments("key:key#0 member:string withscore:pure-token@WITHSCORE?"),
     DataSpec::new("zrange", -4, zrange, Flags::READONLY)
+        .elements_of(elements_of_zrange)
         .reads_much(long_reads::zrange)
         .packed(packs!(pack_zrange))
         .categories(Categories::SORTEDSET)
@@ -154,6 +158,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrange", -4, zrevrange, Flags::READONLY)
+        .elements_of(elements_of_zrevrange)
         .reads_much(long_reads::many_ranks)
         .packed(packs!(pack_zrevrange))
         .categories(Categories::SORTEDSET)
@@ -167,6 +172,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("6.2.0", "`ZRANGE` with `REV`")
         .arguments("key:key#0 start:integer stop:integer withscores:pure-token@WITHSCORES?"),
     DataSpec::new("zrangebyscore", -4, zrangebyscore, Flags::READONLY)
+        .elements_of(elements_of_zrangebyscore)
         .reads_much(long_reads::no_limit)
         .packed(packs!(pack_zrangebyscore))
         .categories(Categories::SORTEDSET)
@@ -184,6 +190,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              limit:block(offset:integer count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrangebyscore", -4, zrevrangebyscore, Flags::READONLY)
+        .elements_of(elements_of_zrevrangebyscore)
         .reads_much(long_reads::no_limit)
         .packed(packs!(pack_zrevrangebyscore))
         .categories(Categories::SORTEDSET)

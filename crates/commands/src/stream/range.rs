@@ -2,6 +2,8 @@
 
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Stream;
+use mantissa_store::cold::{Elements, Interval};
 use mantissa_store::stream::{Fields, NUMBER_TEXT_MAX, StreamEntry, StreamId, Text};
 
 use super::id::{IdText, parse_interval};
@@ -11,8 +13,8 @@ use crate::error::{Error, Outcome};
 use crate::parse;
 
 pub(super) fn xlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let length = access.stream(args.at(1))?.map_or(0, |stream| stream.len());
-    reply.integer(i64::try_from(length).unwrap_or(i64::MAX));
+    let len = access.window::<Stream>(args.at(1))?.map_or(0, |stream| stream.len);
+    reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
     Ok(())
 }
 
@@ -34,6 +36,21 @@ fn parse_range(args: Args<'_>, is_reversed: bool) -> Outcome<(StreamId, StreamId
     let (start, end) =
         if is_reversed { parse_interval(second, first) } else { parse_interval(first, second) }?;
     Ok((start, end, parse_count(args)?))
+}
+
+/// The entries that XRANGE or XREVRANGE reads.
+fn entries_of(args: Args<'_>, is_reversed: bool) -> Option<Elements> {
+    let (from, to, count) = parse_range(args, is_reversed).ok()?;
+    let count = count.unwrap_or(usize::MAX);
+    Some(Elements::Entries(Interval { from, to, count, is_reversed }))
+}
+
+pub(super) fn entries_of_xrange(args: Args<'_>) -> Option<Elements> {
+    entries_of(args, false)
+}
+
+pub(super) fn entries_of_xrevrange(args: Args<'_>) -> Option<Elements> {
+    entries_of(args, true)
 }
 
 /// Writes a value of a field.

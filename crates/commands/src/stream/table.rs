@@ -3,9 +3,12 @@
 use super::add::{xadd, xsetid};
 use super::delete::{xdel, xdelex};
 use super::info;
-use super::range::{pack_xrange, pack_xrevrange, xlen, xrange, xrevrange};
+use super::range::{
+    entries_of_xrange, entries_of_xrevrange, pack_xrange, pack_xrevrange, xlen, xrange, xrevrange,
+};
 use super::read::xread;
 use super::trim::xtrim;
+use crate::access::selected::count_of;
 use crate::packed::{packs, packs_text};
 use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks};
 use crate::{DataSpec, long_reads};
@@ -60,12 +63,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              acked:pure-token@ACKED)?)",
         ),
     DataSpec::new("xlen", 2, xlen, Flags::READONLY.or(Flags::FAST))
+        .elements_of(count_of)
         .packed(packs_text!(xlen))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Stream, "5.0.0", "O(1)", "Tells how many entries a stream has.")
         .arguments("key:key#0"),
     DataSpec::new("xrange", -4, xrange, Flags::READONLY)
+        .elements_of(entries_of_xrange)
         .reads_much(long_reads::no_limit)
         .packed(packs!(pack_xrange))
         .categories(Categories::STREAM)
@@ -79,6 +84,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("6.2.0", "An ID after `(` is left out itself.")])
         .arguments("key:key#0 start:string end:string count:integer@COUNT?"),
     DataSpec::new("xrevrange", -4, xrevrange, Flags::READONLY)
+        .elements_of(entries_of_xrevrange)
         .reads_much(long_reads::no_limit)
         .packed(packs!(pack_xrevrange))
         .categories(Categories::STREAM)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use mantissa_commands::{Error, ForRequest, Lent, Outcome, Take, TakenPart};
 use mantissa_persist::tier::{TierFigures, TierFile};
 use mantissa_store::KeyHash;
-use mantissa_store::cold::{Cold, Part, RecordId};
+use mantissa_store::cold::{Cold, Elements, Part, RecordId};
 use mantissa_sys::clock;
 use parking_lot::{Condvar, Mutex};
 
@@ -268,7 +268,7 @@ pub type Key = (usize, KeyHash);
 pub enum Read {
     /// The value of a key.
     Value(Key, Cold),
-    /// A part of a string.
+    /// A part of a value.
     Part(Arc<PartRead>),
     /// Records for one request: some of those that are left.
     Batch(Arc<Batch>),
@@ -278,8 +278,8 @@ pub enum Read {
 #[derive(PartialEq, Eq, Hash)]
 enum Wanted {
     Value(Key),
-    /// Bytes of a record.
-    Part(RecordId, Range<usize>),
+    /// A part of a record.
+    Part(RecordId, Asked),
     /// The records of a batch, which stays where it is.
     Batch(usize),
 }
@@ -289,7 +289,7 @@ impl Read {
     fn bytes_at_once(&self) -> usize {
         let bytes = match self {
             Read::Value(_, cold) => cold.place().len(),
-            Read::Part(part) => part.range.len(),
+            Read::Part(part) => part.bytes,
             Read::Batch(_) => 0,
         };
         if bytes > READ_FREELY_BYTES_MAX { bytes } else { 0 }
@@ -298,41 +298,55 @@ impl Read {
     fn wanted(&self) -> Wanted {
         match self {
             Read::Value(key, _) => Wanted::Value(*key),
-            Read::Part(part) => Wanted::Part(part.cold.id(), part.range.clone()),
+            Read::Part(part) => Wanted::Part(part.cold.id(), part.asked.clone()),
             Read::Batch(batch) => Wanted::Batch(Arc::as_ptr(batch).addr()),
         }
     }
 }
 
-/// A part of a string that is read for requests that need no more of it.
+/// What of a value is to be read.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// Bytes of a string, in whole blocks.
+    Bytes(Range<usize>),
+    /// Elements of a collection.
+    Elements(Elements),
+}
+
+/// A part of a value that is read for requests that need no more of it.
 pub struct PartRead {
     /// The record.
     cold: Cold,
-    /// The bytes that are read.
-    range: Range<usize>,
-    outcome: OnceLock<Result<Part, String>>,
+    asked: Asked,
+    /// About how many bytes are read.
+    bytes: usize,
+    outcome: OnceLock<Result<Option<Part>, String>>,
 }
 
 impl PartRead {
     /// Reads it.
     pub fn run(&self) -> Result<(), String> {
-        let outcome = self.outcome.get_or_init(|| self.cold.read_part(self.range.clone()));
+        let outcome = self.outcome.get_or_init(|| match &self.asked {
+            Asked::Bytes(range) => self.cold.read_part(range.clone()).map(Some),
+            Asked::Elements(elements) => self.cold.read_elements(elements),
+        });
         outcome.as_ref().map(|_| ()).map_err(String::clone)
     }
 
-    /// What has been read, or why it could not be; `None` if it has not been tried yet.
-    pub fn outcome(&self) -> Option<Result<&Part, &str>> {
-        self.outcome.get().map(|outcome| outcome.as_ref().map_err(String::as_str))
+    /// What has been read, which is nothing if all of the value has to be; or why it could not be. `None` if
+    /// it has not been tried yet.
+    pub fn outcome(&self) -> Option<Result<Option<&Part>, &str>> {
+        self.outcome.get().map(|outcome| outcome.as_ref().map(Option::as_ref).map_err(String::as_str))
     }
 
     /// What has been read.
     pub fn part(&self) -> Option<&Part> {
-        self.outcome()?.ok()
+        self.outcome()?.ok()?
     }
 
-    /// Whether these are the bytes of that record.
-    pub fn is_of(&self, cold: &Cold, range: &Range<usize>) -> bool {
-        self.range == *range && self.cold.is_same(cold)
+    /// Whether it is this part of that record.
+    pub fn is_of(&self, cold: &Cold, asked: &Asked) -> bool {
+        self.asked == *asked && self.cold.is_same(cold)
     }
 }
 
@@ -537,8 +551,8 @@ impl Reads {
     }
 
     /// The failure of a part of a record that holds still.
-    pub fn part_failure(&self, cold: &Cold, range: &Range<usize>) -> Option<String> {
-        self.queue.lock().failure(&Wanted::Part(cold.id(), range.clone()))
+    pub fn part_failure(&self, cold: &Cold, asked: &Asked) -> Option<String> {
+        self.queue.lock().failure(&Wanted::Part(cold.id(), asked.clone()))
     }
 
     /// Has values read for somebody, and returns what tells whether they have been.
@@ -559,17 +573,23 @@ impl Reads {
         waiting
     }
 
-    /// Has these bytes of a record read for a session's request, and returns where they go.
-    pub fn add_part(&self, session: &Arc<SharedSession>, cold: Cold, range: Range<usize>) -> Arc<PartRead> {
+    /// Has a part of a record, of about so many bytes, read for a session's request, and returns where it
+    /// goes.
+    pub fn add_part(
+        &self,
+        session: &Arc<SharedSession>,
+        (cold, asked): (Cold, Asked),
+        bytes: usize,
+    ) -> Arc<PartRead> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         let waiting = Waiting::of_request(session);
         let mut queue = self.queue.lock();
-        let awaited = queue.wanted.entry(Wanted::Part(cold.id(), range.clone())).or_default();
+        let awaited = queue.wanted.entry(Wanted::Part(cold.id(), asked.clone())).or_default();
         awaited.waiting.push(waiting);
         if let Some(part) = &awaited.part {
             return Arc::clone(part);
         }
-        let part = Arc::new(PartRead { cold, range, outcome: OnceLock::new() });
+        let part = Arc::new(PartRead { cold, asked, bytes, outcome: OnceLock::new() });
         awaited.part = Some(Arc::clone(&part));
         queue.reads.push_back(Read::Part(Arc::clone(&part)));
         self.arrived.notify_one();

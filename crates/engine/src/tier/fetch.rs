@@ -9,9 +9,10 @@
 //! need it, and is tried again after a second.
 //!
 //! A command that reads a part of a string ([`mantissa_commands::Info::part_of`]) waits for that part alone.
-//! The part goes to the session, which lends it to the command; the value stays where it is. It is of one
-//! record: if the string is not in that any more when the request runs again, the request begins anew.
-//! Transactions and scripts read values whole.
+//! So does one that reads some elements of a collection ([`mantissa_commands::Info::elements_of`]), where the
+//! file finds these. The part goes to the session, which lends it to the command; the value stays where it
+//! is. It is of one record: if the value is not in that any more when the request runs again, the request
+//! begins anew. Transactions and scripts read values whole.
 //!
 //! Some keys are found by running: those that a script does not declare, and those of SORT's patterns. A run
 //! that meets such a value on disk ends, if it has changed nothing yet, and begins anew once the value has
@@ -20,7 +21,6 @@
 //! alone ([`Batch`]): the reading thread takes from each what the command asks for, and memory need not have
 //! room for more.
 
-use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ use crate::invocation::Command;
 use crate::locking::lock_one;
 use crate::memory_limit::Lease;
 use crate::session::{Rerun, Session};
-use crate::state::tier::{Batch, BatchState, Key, Read, Waiter};
+use crate::state::tier::{Asked, Batch, BatchState, Key, Read, Waiter};
 use crate::warning;
 
 /// How often a request waits for values.
@@ -85,8 +85,17 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     {
         return Ready::Later;
     }
-    if let Some(missing) = find_missing_part(context, session, command, args) {
-        return prepare_part(context, session, missing);
+    match find_missing_part(context, session, command, args) {
+        Missing::Nothing => {
+            (session.fetches, session.part) = (0, None);
+            return Ready::Now;
+        }
+        Missing::Part(missing, bytes) => {
+            if let Some(ready) = prepare_part(context, session, missing, bytes) {
+                return ready;
+            }
+        }
+        Missing::Any => {}
     }
     session.part = None;
     let mut missing = Vec::new();
@@ -112,58 +121,75 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     Ready::Later
 }
 
-/// Sees to it that the session gets these bytes of a record.
-fn prepare_part(context: &Context, session: &mut Session, (cold, range): (Cold, Range<usize>)) -> Ready {
+/// Sees to it that the session gets a part of a record, of about so many bytes. `None` if all of it has to be
+/// read.
+fn prepare_part(
+    context: &Context,
+    session: &mut Session,
+    (cold, asked): (Cold, Asked),
+    bytes: usize,
+) -> Option<Ready> {
     let reads = &context.engine.tier.reads;
-    if range.is_empty() {
-        session.fetches = 0;
-        return Ready::Now;
-    }
-    let failure = match session.part.as_ref().filter(|part| part.is_of(&cold, &range)) {
+    let failure = match session.part.as_ref().filter(|part| part.is_of(&cold, &asked)) {
         Some(part) => match part.outcome() {
-            None => return Ready::Later,
-            Some(Ok(_)) => {
+            None => return Some(Ready::Later),
+            Some(Ok(None)) => return None,
+            Some(Ok(Some(_))) => {
                 session.fetches = 0;
-                return Ready::Now;
+                return Some(Ready::Now);
             }
             Some(Err(reason)) => Some(reason.to_owned()),
         },
-        None => reads.part_failure(&cold, &range),
+        None => reads.part_failure(&cold, &asked),
     };
     if let Some(reason) = failure {
-        return Ready::Never(Error::unreadable(reason));
+        return Some(Ready::Never(Error::unreadable(reason)));
     }
     if session.fetches >= FETCHES_MAX {
         (session.fetches, session.part) = (0, None);
-        return Ready::Now;
+        return Some(Ready::Now);
     }
     session.fetches += 1;
-    session.part = Some(reads.add_part(&session.shared, cold, range));
-    Ready::Later
+    session.part = Some(reads.add_part(&session.shared, (cold, asked), bytes));
+    Some(Ready::Later)
 }
 
-/// The record of the string at a command's key and which blocks of it the command needs, if any. `None` if
-/// the value is not on disk alone, or if all of it is needed.
-fn find_missing_part(
-    context: &Context,
-    session: &Session,
-    command: &Command,
-    args: Args<'_>,
-) -> Option<(Cold, Range<usize>)> {
-    let part_of = command.info.part_of?;
-    let (engine, key) = (context.engine, args.get(1)?);
-    let hash = engine.keyspace.hash(key);
-    let index = engine.keyspace.shard_of(hash);
-    let locked = lock_one(engine, index, false).ok()?;
-    let entry = locked.shard(index)?.databases.get(session.database)?.get(hash, key)?;
-    let len = entry.cold_text_len().filter(|_| !entry.has_expired(context.now_ms))?;
-    let range = part_of(args, &context.active.settings, len as u64)?;
-    let cold = entry.cold()?;
-    if range.is_empty() {
-        return Some((cold, 0..0));
-    }
-    let range = cold.place().blocks_of(range.start as usize..range.end as usize)?;
-    Some((cold, range))
+/// What a request needs of values that are not in memory.
+enum Missing {
+    /// Nothing.
+    Nothing,
+    /// A part of the value at its only key, of about so many bytes.
+    Part((Cold, Asked), usize),
+    /// Whole values, if any.
+    Any,
+}
+
+/// The part of the value at a command's key that it needs, where it needs no more.
+fn find_missing_part(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Missing {
+    let (part_of, elements_of) = (command.info.part_of, command.info.elements_of);
+    let Some(key) = args.get(1).filter(|_| part_of.is_some() || elements_of.is_some()) else {
+        return Missing::Any;
+    };
+    let (engine, settings) = (context.engine, &context.active.settings);
+    let missing = with_entry(engine, session.database, (engine.keyspace.hash(key), key), |entry| {
+        let cold = entry.cold_only().filter(|_| !entry.has_expired(context.now_ms))?;
+        let text = part_of.zip(entry.cold_text_len());
+        let Some((part_of, len)) = text else { return Some((cold, None)) };
+        Some((cold, part_of(args, settings, len as u64)))
+    });
+    let Ok(Some(Some((cold, range)))) = missing else { return Missing::Nothing };
+    let part = match range {
+        Some(range) if range.is_empty() => return Missing::Nothing,
+        Some(range) => {
+            let range = cold.place().blocks_of(range.start as usize..range.end as usize);
+            range.map(|range| (range.len(), Asked::Bytes(range)))
+        }
+        None => elements_of.and_then(|elements_of| {
+            let elements = elements_of(args)?;
+            Some((cold.bytes_of_elements(&elements)?, Asked::Elements(elements)))
+        }),
+    };
+    part.map_or(Missing::Any, |(bytes, asked)| Missing::Part((cold, asked), bytes))
 }
 
 /// The database that is selected once a command has run in `database`, if it is one that is there.
@@ -201,6 +227,11 @@ pub fn bring(engine: &Engine, access: &Access<'_>, command: &Command, args: Args
 fn bring_all(access: &Access<'_>, command: &Command, args: Args<'_>) -> Outcome {
     if let (Some(part_of), Some(key)) = (command.info.part_of, args.get(1))
         && access.has_part(key, |len| part_of(args, access.settings(), len))
+    {
+        return Ok(());
+    }
+    if let (Some(elements_of), Some(key)) = (command.info.elements_of, args.get(1))
+        && access.has_elements(key, || elements_of(args))
     {
         return Ok(());
     }

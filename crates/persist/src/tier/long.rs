@@ -25,13 +25,15 @@
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_store::Value;
 use mantissa_store::cold::{
-    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, HEADER_BYTES, Place, RecordFile, Segment, ValueFacts,
+    BLOCK_BYTES, BLOCK_TEXT_BYTES, Cold, Elements, HEADER_BYTES, Place, RecordFile, Segment, Selected,
+    ValueFacts,
 };
 
+use super::elements::{ElementIndex, Failure, Marker};
 use super::{Refusal, SEGMENT_BYTES, TierFile, decode, position, salt};
 use crate::format::Checksum;
 use crate::source::Source;
@@ -104,15 +106,17 @@ impl<'a> LongWriter<'a> {
         !self.is_given_up
     }
 
-    /// Writes the end of the record, and has the file know it.
-    pub fn finish(mut self, facts: ValueFacts) -> Result<Cold, Refusal> {
+    /// Writes the end of the record, and has the file know it. A marker has looked at its elements.
+    pub fn finish(mut self, facts: ValueFacts, marker: Option<Marker>) -> Result<Cold, Refusal> {
         if !self.blocks.is_empty() {
             self.flush();
         }
         let place = Place::new(0, self.len, facts).filter(|_| !self.is_given_up).ok_or(Refusal::Unfit)?;
         let &number = self.slots.numbers.first().ok_or(Refusal::Unfit)?;
         let file = Arc::clone(&self.slots.file);
-        let segment = Segment::new(number, Arc::new(LongRecord { slots: self.slots }));
+        let index = marker.and_then(|marker| marker.finish(self.len));
+        let record = LongRecord { slots: self.slots, index, part_bytes: AtomicUsize::new(0) };
+        let segment = Segment::new(number, Arc::new(record));
         let mut state = file.state();
         state.longs.retain(|segment| segment.strong_count() > 0);
         state.longs.push(Arc::downgrade(&segment));
@@ -157,6 +161,11 @@ impl<'a> LongWriter<'a> {
 /// The record of a large value.
 struct LongRecord {
     slots: Slots,
+    /// Where elements lie, if it is that of a collection in which they are looked for.
+    index: Option<ElementIndex>,
+    /// Bytes that have been read for single elements since the whole was. Once they are as many as the record
+    /// has, the whole is to be read.
+    part_bytes: AtomicUsize,
 }
 
 impl LongRecord {
@@ -194,6 +203,7 @@ impl LongRecord {
 impl RecordFile for LongRecord {
     fn read(&self, _segment: u32, place: Place) -> Result<Value, String> {
         self.slots.file.reads.fetch_add(1, Ordering::Relaxed);
+        self.part_bytes.store(0, Ordering::Relaxed);
         if place.kind() == mantissa_store::Kind::String {
             return self.bytes(0..place.len()).map(Value::String);
         }
@@ -201,6 +211,29 @@ impl RecordFile for LongRecord {
             BlockReader { record: self, left: 0..place.len(), step: Vec::new(), taken: 0, failure: None };
         let value = decode(&mut Source::new(&mut reader, Some(place.len() as u64)).unchecked(), place);
         value.ok_or_else(|| reader.failure.unwrap_or_else(|| self.slots.file.unreadable(&"it is damaged")))
+    }
+
+    fn bytes_of_elements(&self, place: Place, elements: &Elements) -> Option<usize> {
+        let bytes = self.index.as_ref()?.bytes_of(elements)?;
+        (self.part_bytes.load(Ordering::Relaxed) < place.len()).then_some(bytes)
+    }
+
+    fn read_elements(&self, _: u32, place: Place, elements: &Elements) -> Result<Option<Selected>, String> {
+        let Some(index) = &self.index else { return Ok(None) };
+        self.slots.file.part_reads.fetch_add(1, Ordering::Relaxed);
+        let read = |range: Range<usize>| {
+            self.part_bytes.fetch_add(range.len(), Ordering::Relaxed);
+            let start = range.start / BLOCK_TEXT_BYTES * BLOCK_TEXT_BYTES;
+            let end = range.end.next_multiple_of(BLOCK_TEXT_BYTES).min(place.len());
+            let mut bytes = self.bytes(start..end)?;
+            bytes.truncate(range.end - start);
+            bytes.drain(..range.start - start);
+            Ok(bytes)
+        };
+        index.read(elements, &read).map_err(|failure| match failure {
+            Failure::Unreadable(reason) => reason,
+            Failure::Damaged => self.slots.file.unreadable(&"it is damaged"),
+        })
     }
 
     fn read_part(&self, _segment: u32, _place: Place, range: Range<usize>) -> Result<Vec<u8>, String> {

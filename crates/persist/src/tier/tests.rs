@@ -10,7 +10,7 @@ use super::*;
 use crate::digest::digest_value;
 use crate::storage::{MemoryStorage, Storage};
 
-fn file_in(storage: &MemoryStorage, segments: u64) -> Arc<TierFile> {
+pub(super) fn file_in(storage: &MemoryStorage, segments: u64) -> Arc<TierFile> {
     let file = storage.create_scratch(Path::new("/")).expect("a file");
     TierFile::new(file, segments * SEGMENT_BYTES as u64)
 }

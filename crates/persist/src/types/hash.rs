@@ -293,6 +293,25 @@ fn each_with_expiry(
     Ok(())
 }
 
+/// Reads the name of a field into `field`, behind its expiry where expiries are distances from `base`. Its
+/// value is the next string.
+pub(crate) fn read_field<R: Read>(
+    source: &mut Source<R>,
+    base: Option<i64>,
+    field: &mut Vec<u8>,
+) -> Result<Option<i64>, LoadError> {
+    let mut expiry = None;
+    if let Some(base) = base {
+        let distance = source.length()?;
+        // What does not fit is past every limit, which [`put_field`] refuses.
+        let time = i64::try_from(distance).ok().and_then(|distance| base.checked_add(distance - 1));
+        expiry = (distance != 0).then_some(time.unwrap_or(i64::MAX));
+    }
+    field.clear();
+    field.extend_from_slice(source.string()?);
+    Ok(expiry)
+}
+
 /// A hash as a count and that many fields: plain, or with an expiry before each field, 0 for none. The
 /// released form counts expiries from one that it states first, plus one.
 fn read_counted<R: Read>(
@@ -317,15 +336,7 @@ fn read_counted<R: Read>(
             hash.prepare(believable(source, start, count));
         }
         let offset = source.offset();
-        let mut expiry = None;
-        if let Some(base) = base {
-            let distance = source.length()?;
-            // What does not fit is past every limit, which `put` refuses.
-            let time = i64::try_from(distance).ok().and_then(|distance| base.checked_add(distance - 1));
-            expiry = (distance != 0).then_some(time.unwrap_or(i64::MAX));
-        }
-        field.clear();
-        field.extend_from_slice(source.string()?);
+        let expiry = read_field(source, base, &mut field)?;
         let outcome = if form == value_type::VALKEY_HASH {
             value.clear();
             value.extend_from_slice(source.string()?);

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::{COLD, EMBEDDED_BYTES_MAX, Entry, Payload, SHAPE_SHIFT, Shape, WRITTEN_BIT};
-use crate::cold::{Cold, ColdSlot, FieldTimes, Kept, Part, Place, SeriesFacts, ValueFacts};
+use crate::cold::{
+    Cold, ColdSlot, Elements, FieldTimes, Kept, Part, Place, Selected, SeriesFacts, ValueFacts,
+};
 use crate::text::{CHUNK_BYTES, Text};
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
@@ -163,6 +165,14 @@ impl Entry {
     /// Bytes of the string, if its value is in the record that a part is of, and they are in that part.
     pub fn bytes_of<'p>(&self, part: &'p Part, range: Range<usize>) -> Option<&'p [u8]> {
         part.bytes(range).filter(|_| self.is_in_record(part.cold()))
+    }
+
+    /// The elements of a collection that a part has, if the collection is in the record that it is of, and
+    /// not in memory.
+    pub fn selected_in<'p>(&self, part: &'p Part) -> Option<(&'p Elements, &'p Selected)> {
+        let elements = part.elements()?;
+        let slot = self.cold_slot().filter(|slot| !slot.is_in_memory())?;
+        slot.cold().is_same(part.cold()).then_some(elements)
     }
 
     /// Takes the value of a record, which another thread has read, to keep it in memory too. It is left where

@@ -148,6 +148,14 @@ impl Buckets {
         if low < self.blocks.len() { low } else { low - self.level_size }
     }
 
+    /// The bucket of a text in a table of so many buckets.
+    pub(crate) fn bucket_of(text: &[u8], buckets: usize) -> usize {
+        let hash = Encoded::new(text).hash();
+        let level_size = 1 << buckets.max(1).ilog2();
+        let low = hash as usize & (2 * level_size - 1);
+        if low < buckets { low } else { low - level_size }
+    }
+
     /// Fetches ahead what looking for the item with this hash will look at, if the table is larger than the
     /// caches; false if it is not.
     pub(crate) fn fetch_ahead(&self, hash: u64) -> bool {
@@ -418,7 +426,7 @@ impl Buckets {
         }
     }
 
-    /// All items, in no particular order.
+    /// All items, bucket by bucket.
     #[inline]
     pub(crate) fn iter(&self) -> Iter<'_> {
         Iter { buckets: self, bucket: 0, items: Items::none(), left: self.len }
