@@ -26,7 +26,10 @@ VECTORS = (
     *("vrem", "vsetattr", "vsim"),
 )
 # Of the core of Redis 8.4 to 8.10, and of Valkey.
-LATER = ("backup", "client|capa", "delex", "delifeq", "digest", "msetex", "script|show")
+LATER = (
+    *("backup", "client|capa", "delex", "delifeq", "digest", "increx", "msetex", "script|show", "sdiffcard"),
+    "sunioncard",
+)
 WIDTH = 120
 
 

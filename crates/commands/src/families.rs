@@ -11,6 +11,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     string::counter::COMMANDS,
     string::range::COMMANDS,
     string::lcs::COMMANDS,
+    string::increx::COMMANDS,
     string::msetex::COMMANDS,
     string::condition::COMMANDS,
     bitmap::COMMANDS,

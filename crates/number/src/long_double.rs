@@ -105,6 +105,17 @@ impl LongDouble {
         }
     }
 
+    /// Zero.
+    pub const ZERO: LongDouble =
+        LongDouble { class: Class::Finite, negative: false, exponent: EXPONENT_MIN, significand: 0 };
+
+    /// The largest finite number.
+    pub const LARGEST: LongDouble =
+        LongDouble { class: Class::Finite, negative: false, exponent: EXPONENT_MAX, significand: u64::MAX };
+
+    /// The least finite number.
+    pub const LEAST: LongDouble = LongDouble { negative: true, ..LongDouble::LARGEST };
+
     const NAN: LongDouble =
         LongDouble { class: Class::NotANumber, negative: false, exponent: EXPONENT_MIN, significand: 0 };
 
@@ -124,6 +135,21 @@ impl LongDouble {
     /// Whether this is an infinity.
     pub fn is_infinite(self) -> bool {
         self.class == Class::Infinite
+    }
+
+    /// Whether this is less than the other one. Zeros of both signs are the same; what is not a number is not
+    /// less than anything, and nothing is less than it.
+    pub fn is_less_than(self, other: LongDouble) -> bool {
+        if self.is_nan() || other.is_nan() || self.is_zero() && other.is_zero() {
+            return false;
+        }
+        // Significands of one exponent compare as they are: all but subnormal ones have the top bit.
+        let size = |number: LongDouble| (number.is_infinite(), number.exponent, number.significand);
+        match (self.negative, other.negative) {
+            (false, false) => size(self) < size(other),
+            (true, true) => size(other) < size(self),
+            (is_negative, _) => is_negative,
+        }
     }
 
     fn is_zero(self) -> bool {
@@ -247,6 +273,14 @@ impl std::ops::Add for LongDouble {
             (Class::Infinite, _) => self,
             _ => other,
         }
+    }
+}
+
+impl std::ops::Neg for LongDouble {
+    type Output = LongDouble;
+
+    fn neg(self) -> LongDouble {
+        LongDouble { negative: !self.negative, ..self }
     }
 }
 

@@ -351,7 +351,12 @@ impl Reply {
     /// A double, in Redis's text form.
     pub fn double(&mut self, value: f64) {
         let mut buffer = [0; SCORE_TEXT_MAX];
-        let text = format_score(&mut buffer, value);
+        self.double_text(format_score(&mut buffer, value));
+    }
+
+    /// A double whose text is known; a bulk string in RESP2.
+    #[inline]
+    pub fn double_text(&mut self, text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => self.line(b',', text),

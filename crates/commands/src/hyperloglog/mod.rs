@@ -27,6 +27,27 @@ impl From<Corrupt> for Error {
     }
 }
 
+/// Estimates how many different elements there are, within 0.81 %.
+pub(crate) struct Estimate(Box<Registers>);
+
+impl Estimate {
+    /// Of no elements.
+    pub fn new() -> Estimate {
+        Estimate(Box::new([0; REGISTERS]))
+    }
+
+    /// Adds an element.
+    pub fn add(&mut self, element: &[u8]) {
+        let (index, value) = sketch::register_of(element);
+        self.0[index] = self.0[index].max(value);
+    }
+
+    /// About how many there are.
+    pub fn count(&self) -> u64 {
+        estimate::cardinality(&sketch::histogram_of(&self.0))
+    }
+}
+
 /// Has `work` called with the bytes of the sketch in an entry.
 fn with_sketch<R>(entry: &Entry, work: impl FnOnce(&[u8]) -> Outcome<R>) -> Outcome<R> {
     let mut digits = [0; 20];

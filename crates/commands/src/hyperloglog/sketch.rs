@@ -85,11 +85,16 @@ pub(super) fn make_stale(bytes: &mut [u8]) {
 /// Adds an element. True if a register has changed. A sparse sketch becomes dense when it would grow past
 /// `sparse_bytes_max`.
 pub(super) fn add(bytes: &mut Vec<u8>, element: &[u8], sparse_bytes_max: usize) -> Result<bool, Corrupt> {
+    let (index, value) = register_of(element);
+    raise(bytes, index, value, sparse_bytes_max)
+}
+
+/// The register that an element raises, and to what.
+pub(super) fn register_of(element: &[u8]) -> (usize, u8) {
     let hash = murmur(element);
-    let index = hash as usize % REGISTERS;
     // The bit above the hash's ends the run of zeros.
     let run = (hash >> INDEX_BITS | 1 << RUN_BITS).trailing_zeros() as u8;
-    raise(bytes, index, run + 1, sparse_bytes_max)
+    (hash as usize % REGISTERS, run + 1)
 }
 
 /// Makes a register at least `value`. True if it was less.

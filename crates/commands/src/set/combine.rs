@@ -4,6 +4,7 @@
 //! them: from the encoding of the smallest set for intersections, and one member after the other else.
 //! What is only replied is written as it is found.
 
+use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
 use mantissa_store::{Presence, Set, Value};
@@ -13,6 +14,7 @@ use crate::access::Access;
 use crate::collection_scan::write_element;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::hyperloglog::Estimate;
 use crate::parse;
 
 /// The sets at the keys, in their order; `None` where there is no key.
@@ -49,24 +51,103 @@ pub(super) fn sinter(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     Ok(())
 }
 
+/// The arguments of SINTERCARD and its kin.
+struct Counted<'a> {
+    keys: Args<'a>,
+    /// Counting ends there.
+    limit: usize,
+    /// About as many will do.
+    is_approximate: bool,
+}
+
+impl<'a> Counted<'a> {
+    fn parse(args: Args<'a>, may_be_approximate: bool) -> Outcome<Counted<'a>> {
+        const NO_KEYS: &str = "ERR numkeys should be greater than 0";
+        let count = parse::integer_in(args.at(1), 1, i64::MAX, NO_KEYS)? as usize;
+        if count > args.len() - 2 {
+            return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
+        }
+        let (mut limit, mut is_approximate) = (0, false);
+        let mut at = 2 + count;
+        while let Some(option) = args.get(at) {
+            if may_be_approximate && parse::is(option, "APPROX") {
+                (is_approximate, at) = (true, at + 1);
+                continue;
+            }
+            let value = args.get(at + 1).filter(|_| parse::is(option, "LIMIT")).ok_or(Error::SYNTAX)?;
+            limit = parse::integer_in(value, 0, i64::MAX, "ERR LIMIT can't be negative")? as usize;
+            at += 2;
+        }
+        // 0 is none.
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        Ok(Counted { keys: args.range(2..2 + count), limit, is_approximate })
+    }
+}
+
 pub(super) fn sintercard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let count = parse::integer_in(args.at(1), 1, i64::MAX, "ERR numkeys should be greater than 0")? as usize;
-    if count > args.len() - 2 {
-        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
-    }
-    let mut limit = 0;
-    let mut at = 2 + count;
-    while let Some(option) = args.get(at) {
-        let value = args.get(at + 1).filter(|_| parse::is(option, "LIMIT")).ok_or(Error::SYNTAX)?;
-        limit = parse::integer_in(value, 0, i64::MAX, "ERR LIMIT can't be negative")? as usize;
-        at += 2;
-    }
-    let sets = sets_at(access, args.range(2..2 + count))?;
+    let Counted { keys, limit, .. } = Counted::parse(args, false)?;
     let mut len = 0;
-    intersect(&sets, |_| {
+    intersect(&sets_at(access, keys)?, |_| {
         len += 1;
         len != limit
     });
+    reply.integer(len as i64);
+    Ok(())
+}
+
+/// Counts the members of a set that are in none of the others, up to a limit above 0.
+fn count_missing(set: &Set, others: &[&Set], limit: usize) -> usize {
+    let mut len = 0;
+    if !others.iter().any(|other| std::ptr::eq(*other, set)) {
+        set.visit_among(Presence::None, others, |_| {
+            len += 1;
+            len != limit
+        });
+    }
+    len
+}
+
+pub(super) fn sunioncard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Counted { keys, limit, is_approximate } = Counted::parse(args, true)?;
+    let mut sets = present(&sets_at(access, keys)?);
+    sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    let len = match &sets[..] {
+        [] => 0,
+        [largest, ..] if sets.len() == 1 || largest.len() >= limit => largest.len(),
+        _ if is_approximate => {
+            let mut estimate = Estimate::new();
+            let mut digits = [0; INTEGER_TEXT_MAX];
+            for set in &sets {
+                set.iter().for_each(|member| estimate.add(member.text(&mut digits)));
+            }
+            estimate.count() as usize
+        }
+        [largest, others @ ..] if others.len() <= LOOKED_UP_MAX => {
+            let mut len = largest.len();
+            for (index, other) in others.iter().enumerate() {
+                if len < limit {
+                    len += count_missing(other, &sets[..=index], limit - len);
+                }
+            }
+            len
+        }
+        _ => Set::union(&sets, &access.settings().limits).len(),
+    };
+    reply.integer(len.min(limit) as i64);
+    Ok(())
+}
+
+pub(super) fn sdiffcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Counted { keys, limit, .. } = Counted::parse(args, false)?;
+    let len = match minuend(&sets_at(access, keys)?) {
+        None => 0,
+        Some((first, others)) if looks_up(first, &others) => count_missing(first, &others, limit),
+        Some((first, others)) => {
+            let mut rest = first.clone();
+            rest.remove_all(&others);
+            rest.len().min(limit)
+        }
+    };
     reply.integer(len as i64);
     Ok(())
 }

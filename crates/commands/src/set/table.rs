@@ -124,6 +124,26 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "Counts the members that all of the sets have.",
         )
         .arguments("numkeys:integer key:key#0* limit:integer@LIMIT?"),
+    DataSpec::new("sunioncard", -3, combine::sunioncard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .categories(Categories::SET)
+        .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .docs(
+            Group::Set,
+            "8.10.0",
+            "O(N) for N members in all the sets",
+            "Counts the members that any of the sets has.",
+        )
+        .arguments("numkeys:integer key:key#0* approx:pure-token@APPROX? limit:integer@LIMIT?"),
+    DataSpec::new("sdiffcard", -3, combine::sdiffcard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .categories(Categories::SET)
+        .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .docs(
+            Group::Set,
+            "8.10.0",
+            "O(N) for N members in all the sets",
+            "Counts the members of the first set that none of the others has.",
+        )
+        .arguments("numkeys:integer key:key#0* limit:integer@LIMIT?"),
     DataSpec::new("sunion", -2, combine::sunion, Flags::READONLY)
         .categories(Categories::SET)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])

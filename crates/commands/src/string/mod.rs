@@ -2,6 +2,7 @@
 
 pub(crate) mod condition;
 pub(crate) mod counter;
+pub(crate) mod increx;
 pub(crate) mod lcs;
 pub(crate) mod msetex;
 pub(crate) mod range;

@@ -60,3 +60,25 @@ fn integers_and_doubles_are_exact() {
     LongDouble::from_f64(-0.75).write(&mut out);
     assert_eq!(out, b"-0.75");
 }
+
+#[test]
+fn numbers_are_ordered_by_value() {
+    let texts =
+        ["-inf", "-1e4900", "-18446744073709551616", "-2", "-1.5", "-1e-4940", "0", "1e-4950", "1e-4940"];
+    let more = ["0.1", "1", "1.00000000000000001", "9223372036854775807", "1e300", "1e4900", "inf"];
+    let numbers: Vec<_> =
+        texts.iter().chain(&more).map(|text| LongDouble::parse(text.as_bytes()).expect(text)).collect();
+    for (one, first) in numbers.iter().enumerate() {
+        for (other, second) in numbers.iter().enumerate() {
+            assert_eq!(first.is_less_than(*second), one < other, "{one} {other}");
+            assert_eq!((-*second).is_less_than(-*first), one < other, "{one} {other}");
+        }
+        assert_eq!(LongDouble::LEAST.is_less_than(*first), one > 0);
+        assert_eq!(first.is_less_than(LongDouble::LARGEST), one + 1 < numbers.len());
+    }
+    let zero = LongDouble::ZERO;
+    assert!(!zero.is_less_than(-zero) && !(-zero).is_less_than(zero));
+    let none = LongDouble::parse(b"inf").expect("it is") + LongDouble::parse(b"-inf").expect("it is");
+    assert!(none.is_nan() && !none.is_less_than(zero) && !zero.is_less_than(none));
+    assert!((LongDouble::LARGEST + LongDouble::LARGEST).is_infinite());
+}

@@ -40,6 +40,16 @@ public final class SetCommands {
     }
 
     /**
+     * Counts the members of the first set that none of the others has.
+     *
+     * <p>{@code SDIFFCARD numkeys key [key ...] [LIMIT limit]}.
+     * Complexity: O(N) for N members in all the sets.
+     */
+    public static Command<Long> sdiffcard(List<?> keys, Object... options) {
+        return Words.flat(ReplyTypes.LONG, new Object[] {"SDIFFCARD", keys.size(), keys}, options);
+    }
+
+    /**
      * Makes a key the set of the members that the first set has and none of the others.
      *
      * <p>{@code SDIFFSTORE destination key [key ...]}.
@@ -167,6 +177,16 @@ public final class SetCommands {
      */
     public static Command<List<String>> sunion(Object... keys) {
         return Words.of(ReplyTypes.STRINGS, new Object[] {"SUNION"}, keys);
+    }
+
+    /**
+     * Counts the members that any of the sets has.
+     *
+     * <p>{@code SUNIONCARD numkeys key [key ...] [APPROX] [LIMIT limit]}.
+     * Complexity: O(N) for N members in all the sets.
+     */
+    public static Command<Long> sunioncard(List<?> keys, Object... options) {
+        return Words.flat(ReplyTypes.LONG, new Object[] {"SUNIONCARD", keys.size(), keys}, options);
     }
 
     /**

@@ -150,6 +150,17 @@ public final class StringCommands {
     }
 
     /**
+     * Adds a number to a counter within bounds, and sets its expiry; a missing key counts as 0.
+     *
+     * <p>{@code INCREX key [BYFLOAT float|BYINT integer] [SATURATE] [LBOUND lowerbound] [UBOUND upperbound] [EX
+     * seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX]}.
+     * Complexity: O(1).
+     */
+    public static Command<Reply> increx(String key, Object... options) {
+        return Words.of(Reply.TYPE, new Object[] {"INCREX", key}, options);
+    }
+
+    /**
      * Finds the longest common subsequence of two strings.
      *
      * <p>{@code LCS key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]}.
