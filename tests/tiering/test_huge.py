@@ -138,6 +138,38 @@ def test_elements_of_huge_values_are_read_alone(tiered):
         assert all(location(connection, key) == "disk" for key in KEYS)
 
 
+def test_long_ranges_of_huge_values_are_read_alone(tiered):
+    """Commands that may read much do so without a lock, from an image: also of what was read of a value on disk."""
+    server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
+    keys = ("many:zset", "many:list", "many:stream")
+    with server.connect() as connection:
+        for start in range(0, 600_000, 2_000):
+            numbers = range(start, start + 2_000)
+            commands = [
+                ("ZADD", keys[0], *[word for number in numbers for word in (number, f"member:{number:07}")]),
+                ("RPUSH", keys[1], *[f"element:{number:08}" for number in numbers]),
+            ]
+            commands += [("XADD", keys[2], f"{number + 1}-1", "f", f"entry:{number:08}") for number in numbers]
+            connection.pipeline(commands, batch=3_000)
+        asked = [
+            ("ZRANGEBYSCORE", keys[0], 1_000, 1_005), ("ZRANGEBYSCORE", keys[0], 1_000, 3_000, "WITHSCORES"),
+            ("ZREVRANGEBYSCORE", keys[0], 599_999, 598_000), ("ZRANGE", keys[0], 0, 300),
+            ("ZRANGE", keys[0], -3_000, -1), ("ZREVRANGE", keys[0], 5_000, 9_000),
+            ("LRANGE", keys[1], 1_000, 1_300), ("LRANGE", keys[1], 300_000, 305_000),
+            ("LRANGE", keys[1], 599_000, -1), ("XRANGE", keys[2], 1_000, 1_300), ("XRANGE", keys[2], 1_000, 5_000),
+            ("XREVRANGE", keys[2], "+", 597_000),
+        ]  # fmt: skip
+        expected = [connection(*words).raw for words in asked]
+        connection.call("CONFIG", "SET", "tier-pressure", "yes")
+        wait_for_disk(connection, keys)
+        connection.call("CONFIG", "SET", "tier-pressure", "no")
+        reads = int(figure(connection, "tier_reads"))
+        for words, reply in zip(asked, expected):
+            assert connection(*words).raw == reply, words
+        assert int(figure(connection, "tier_reads")) == reads
+        assert all(location(connection, key) == "disk" for key in keys)
+
+
 def test_a_huge_value_of_which_much_is_asked_comes_to_memory(tiered):
     server = tiered(**{"maxmemory": "1gb", "tier-pressure": "no"})
     with server.connect() as connection:

@@ -35,6 +35,7 @@ use crate::image::Image;
 use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{Wanted, lock, lock_keys, lock_linked, lock_one, lock_wanted};
 use crate::session::Session;
+use crate::state::tier::PartRead;
 use crate::tier::fetch;
 use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
 
@@ -266,7 +267,10 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let image = if access.wants_image() { image(engine, &mut access, command, args) } else { None };
+    let image = match access.wants_image() {
+        true => image(engine, &mut access, call, read.as_ref().and_then(|(part, _)| part.as_ref())),
+        false => None,
+    };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -309,13 +313,19 @@ fn reads_much(command: &Command, args: Args<'_>) -> bool {
     command.info.reads_much.is_some_and(|reads_much| reads_much(own))
 }
 
-/// An image of the value at the only key of a call.
+/// An image of the value at the only key of a call, with what was read of it if it is on disk.
 #[cold]
-fn image(engine: &Engine, access: &mut Access<'_>, command: &Command, args: Args<'_>) -> Option<Image> {
+fn image(
+    engine: &Engine,
+    access: &mut Access<'_>,
+    call: Call<'_>,
+    read: Option<&Arc<PartRead>>,
+) -> Option<Image> {
     let work = access.take_work();
-    let position = find_keys(command.info, args).ok()?.into_iter().next()?;
-    let entry = access.peek(args.at(position.index))?.image();
-    Some(Image { entry, freed: engine.freed_large.load(Ordering::Relaxed), work })
+    let position = find_keys(call.command.info, call.args).ok()?.into_iter().next()?;
+    let entry = access.peek(call.args.at(position.index))?.image();
+    let read = read.filter(|read| read.part().is_some_and(|part| entry.selected_in(part).is_some())).cloned();
+    Some(Image { entry, read, freed: engine.freed_large.load(Ordering::Relaxed), work })
 }
 
 /// Frees an image.
@@ -373,7 +383,9 @@ fn read_image(
     let settings = &active.settings;
     let mut access =
         Access::of_image(&image.entry, &engine.keyspace, at, settings, random_state, &mut collected);
-    let outcome = handler(&mut access, args, reply);
+    access.lend_part(image.part());
+    let brought = if image.read.is_some() { Ok(()) } else { image.entry.bring() };
+    let outcome = brought.map_err(Error::unreadable).and_then(|()| handler(&mut access, args, reply));
     drop(access);
     free(image, engine);
     outcome

@@ -1,7 +1,12 @@
 //! A large value that is read after its shard has been unlocked.
 
+use std::sync::Arc;
+
 use mantissa_commands::Work;
+use mantissa_store::cold::{Part, Selected};
 use mantissa_store::{Entry, Kind};
+
+use crate::state::tier::PartRead;
 
 /// Elements from which on a sink for the reply pays. One costs 0.3 microseconds and some allocations, HGETALL
 /// of so many fields 40.
@@ -11,6 +16,8 @@ const STREAMED_ELEMENTS_MIN: u64 = 1024;
 pub(crate) struct Image {
     /// The value, which shares its memory with the one in the keyspace.
     pub(crate) entry: Entry,
+    /// What was read of a value that is only on disk, if the request needs no more of it.
+    pub(crate) read: Option<Arc<PartRead>>,
     /// How often large values had been freed when it was made.
     pub(crate) freed: u64,
     /// What is to be done with it before the request runs again, if it has not left it to read.
@@ -18,10 +25,21 @@ pub(crate) struct Image {
 }
 
 impl Image {
+    /// The part of the value that is lent to the request.
+    pub(crate) fn part(&self) -> Option<&Part> {
+        self.read.as_ref()?.part()
+    }
+
+    /// The number of elements that there are to be read.
+    fn element_count(&self) -> Option<u64> {
+        let selected = self.part().and_then(|part| self.entry.selected_in(part));
+        selected.map_or_else(|| self.entry.element_count(), |(_, selected)| Some(Selected::count(selected)))
+    }
+
     /// Whether commands may stream what it holds, and that is much.
     pub(crate) fn is_streamed(&self) -> bool {
         let kind = self.entry.kind();
         matches!(kind, Kind::Hash | Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream | Kind::Series)
-            && self.entry.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN)
+            && self.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN)
     }
 }

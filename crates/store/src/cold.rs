@@ -85,6 +85,11 @@ pub trait RecordFile: Send + Sync {
     /// Reads these bytes of a string, which are whole blocks of it ([`Place::blocks_of`]).
     fn read_part(&self, segment: u32, place: Place, range: Range<usize>) -> Result<Vec<u8>, String>;
 
+    /// Whether it may find single elements of a collection.
+    fn finds_elements(&self) -> bool {
+        false
+    }
+
     /// About how many bytes have to be read for some elements of a collection. `None` if all of it is better
     /// read.
     fn bytes_of_elements(&self, _place: Place, _elements: &Elements) -> Option<usize> {
@@ -297,6 +302,11 @@ impl Cold {
     pub fn read_part(&self, range: Range<usize>) -> Result<Part, String> {
         let bytes = self.segment.file.read_part(self.segment.number, self.place, range.clone())?;
         Ok(Part::of_bytes(self.clone(), range.start, bytes))
+    }
+
+    /// Whether single elements of the collection may be found.
+    pub fn finds_elements(&self) -> bool {
+        self.segment.file.finds_elements()
     }
 
     /// About how many bytes have to be read for some elements of a collection. `None` if all of it is better

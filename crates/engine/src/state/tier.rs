@@ -324,6 +324,16 @@ pub struct PartRead {
 }
 
 impl PartRead {
+    /// A part of a record, of about so many bytes.
+    pub fn new((cold, asked): (Cold, Asked), bytes: usize) -> Arc<PartRead> {
+        Arc::new(PartRead { cold, asked, bytes, outcome: OnceLock::new() })
+    }
+
+    /// Notes why it could not be read, unless it has been.
+    pub fn fail(&self, reason: &str) {
+        let _set_once = self.outcome.set(Err(reason.to_owned()));
+    }
+
     /// Reads it.
     pub fn run(&self) -> Result<(), String> {
         let outcome = self.outcome.get_or_init(|| match &self.asked {
@@ -589,7 +599,7 @@ impl Reads {
         if let Some(part) = &awaited.part {
             return Arc::clone(part);
         }
-        let part = Arc::new(PartRead { cold, asked, bytes, outcome: OnceLock::new() });
+        let part = PartRead::new((cold, asked), bytes);
         awaited.part = Some(Arc::clone(&part));
         queue.reads.push_back(Read::Part(Arc::clone(&part)));
         self.arrived.notify_one();

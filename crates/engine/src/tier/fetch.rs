@@ -42,7 +42,7 @@ use crate::invocation::Command;
 use crate::locking::lock_one;
 use crate::memory_limit::Lease;
 use crate::session::{Rerun, Session};
-use crate::state::tier::{Asked, Batch, BatchState, Key, Read, Waiter};
+use crate::state::tier::{Asked, Batch, BatchState, Key, PartRead, Read, Waiter};
 use crate::warning;
 
 /// How often a request waits for values.
@@ -145,6 +145,13 @@ fn prepare_part(
     if let Some(reason) = failure {
         return Some(Ready::Never(Error::unreadable(reason)));
     }
+    if bytes == 0 {
+        // The disk has nothing to do.
+        let part = PartRead::new((cold, asked), bytes);
+        let is_there = part.run().is_ok() && part.part().is_some();
+        (session.fetches, session.part) = (0, Some(part));
+        return is_there.then_some(Ready::Now);
+    }
     if session.fetches >= FETCHES_MAX {
         (session.fetches, session.part) = (0, None);
         return Some(Ready::Now);
@@ -184,7 +191,7 @@ fn find_missing_part(context: &Context, session: &Session, command: &Command, ar
             let range = cold.place().blocks_of(range.start as usize..range.end as usize);
             range.map(|range| (range.len(), Asked::Bytes(range)))
         }
-        None => elements_of.and_then(|elements_of| {
+        None => elements_of.filter(|_| cold.finds_elements()).and_then(|elements_of| {
             let elements = elements_of(args)?;
             Some((cold.bytes_of_elements(&elements)?, Asked::Elements(elements)))
         }),
@@ -362,7 +369,7 @@ pub fn read_all(engine: &Engine) {
         let outcome = match &read {
             Read::Value(key, cold) => run(&|| bring_copy(engine, *key, cold)),
             // It goes to those who wait for it.
-            Read::Part(part) => run(&|| part.run()),
+            Read::Part(part) => run(&|| part.run()).inspect_err(|reason| part.fail(reason)),
             Read::Batch(batch) => match batch.read_some() {
                 BatchState::Read => Ok(()),
                 BatchState::LeftToOthers => continue,

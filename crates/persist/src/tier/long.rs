@@ -213,9 +213,13 @@ impl RecordFile for LongRecord {
         value.ok_or_else(|| reader.failure.unwrap_or_else(|| self.slots.file.unreadable(&"it is damaged")))
     }
 
+    fn finds_elements(&self) -> bool {
+        self.index.is_some()
+    }
+
     fn bytes_of_elements(&self, place: Place, elements: &Elements) -> Option<usize> {
         let bytes = self.index.as_ref()?.bytes_of(elements)?;
-        (self.part_bytes.load(Ordering::Relaxed) < place.len()).then_some(bytes)
+        (bytes == 0 || self.part_bytes.load(Ordering::Relaxed) < place.len()).then_some(bytes)
     }
 
     fn read_elements(&self, _: u32, place: Place, elements: &Elements) -> Result<Option<Selected>, String> {

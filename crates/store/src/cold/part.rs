@@ -2,6 +2,7 @@
 //! and not to the entry. It names the record, so it stays a part of every entry that does.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Cold;
 use crate::stream::StreamId;
@@ -15,7 +16,7 @@ pub enum Elements {
     /// None of them: how many there are.
     Count,
     /// Fields of a hash or members of a set.
-    Named(Box<[Box<[u8]>]>),
+    Named(Arc<[Box<[u8]>]>),
     /// Elements of a list or a sorted set from one place to another, both included. Negative places count
     /// from the end.
     Places(i64, i64),
@@ -77,6 +78,13 @@ pub struct Selected {
     pub first: usize,
     /// The number of elements of the other.
     pub len: u64,
+}
+
+impl Selected {
+    /// How many elements have been selected.
+    pub fn count(&self) -> u64 {
+        with_value!(self.value.borrow(), _ => 1, value => Collection::element_count(value))
+    }
 }
 
 /// A part of a value on disk.
