@@ -16,6 +16,8 @@
 #[cfg(test)]
 mod tests;
 
+use smallvec::SmallVec;
+
 use crate::Collection;
 use crate::murmur::Grid;
 use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
@@ -134,24 +136,25 @@ impl CountMinSketch {
         let len = self.byte_len();
         debug_assert!(sources.iter().all(|source| source.0.byte_len() == len));
         let mut cells = PagedBytes::zeroed(len);
-        let mut sums = Vec::new();
-        let mut page = Vec::new();
+        let mut sums = [[0; CELL_BYTES]; SUMS];
         for from in (0..len).step_by(PAGE_BYTES) {
-            let cells_of_page = (len - from).min(PAGE_BYTES) / CELL_BYTES;
-            sums.clear();
-            sums.resize(cells_of_page, 0i64);
-            for (source, weight) in sources {
-                let values = source.body.cells.page(from / PAGE_BYTES).as_chunks::<CELL_BYTES>().0;
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    let product = i64::from(u32::from_le_bytes(*value)).checked_mul(*weight)?;
-                    *sum = sum.checked_add(product)?;
-                }
+            let page = from / PAGE_BYTES;
+            // Pages of zeros add nothing.
+            let adds = |source: &&WeightedSketch<'_>| !source.0.body.cells.page(page).is_empty();
+            let adding: SmallVec<[Summand<'_>; 8]> = sources
+                .iter()
+                .filter(adds)
+                .map(|(source, weight)| (source.body.cells.page(page).as_chunks().0, *weight))
+                .collect();
+            if adding.is_empty() {
+                continue;
             }
-            page.clear();
-            for sum in &sums {
-                page.extend_from_slice(&u32::try_from(*sum).ok()?.to_le_bytes());
+            let cell_count = (len - from).min(PAGE_BYTES) / CELL_BYTES;
+            for at in (0..cell_count).step_by(SUMS) {
+                let sums = &mut sums[..(cell_count - at).min(SUMS)];
+                sum_cells(&adding, at, sums)?;
+                cells.write(from + at * CELL_BYTES, sums.as_flattened());
             }
-            cells.write(from, &page);
         }
         let mut count = 0i64;
         for (source, weight) in sources {
@@ -161,6 +164,40 @@ impl CountMinSketch {
         let count = u64::try_from(count).ok()?;
         Some(CountMinSketch { body: Box::new(Body { grid: self.body.grid, count, cells }) })
     }
+}
+
+/// Cells whose sums are computed together: these stay in the cache nearest to a core.
+const SUMS: usize = 512;
+
+/// Cells as bytes, and what they are multiplied by.
+type Summand<'a> = (&'a [[u8; CELL_BYTES]], i64);
+
+/// Puts the sums of the cells from a place on into `out`. `None` if one leaves 32 bits, or 64 bits on the way.
+fn sum_cells(summands: &[Summand<'_>], at: usize, out: &mut [[u8; CELL_BYTES]]) -> Option<()> {
+    let mut sums = [0i64; SUMS];
+    let sums = &mut sums[..out.len()];
+    let weights = summands.iter().fold(0u64, |sum, (_, weight)| sum.saturating_add(weight.unsigned_abs()));
+    // So small weights keep every sum within 64 bits.
+    let is_bounded = weights < 1 << 31;
+    for (cells, weight) in summands {
+        let pairs = sums.iter_mut().zip(&cells[at..]);
+        let pairs = pairs.map(|(sum, cell)| (sum, i64::from(u32::from_le_bytes(*cell))));
+        if is_bounded && *weight == 1 {
+            pairs.for_each(|(sum, value)| *sum += value);
+        } else if is_bounded {
+            pairs.for_each(|(sum, value)| *sum += value * weight);
+        } else {
+            for (sum, value) in pairs {
+                *sum = sum.checked_add(value.checked_mul(*weight)?)?;
+            }
+        }
+    }
+    let mut high = 0;
+    for (sum, cell) in sums.iter().zip(out) {
+        high |= *sum as u64 >> u32::BITS;
+        *cell = (*sum as u32).to_le_bytes();
+    }
+    (high == 0).then_some(())
 }
 
 impl Collection for CountMinSketch {

@@ -70,6 +70,30 @@ fn sums_are_exact_or_none() {
 }
 
 #[test]
+fn a_merge_sums_every_cell() {
+    let fill = |first: u64, last: u64| {
+        let mut sketch = CountMinSketch::new(20_011, 3).expect("it is one");
+        (first..last).for_each(|number| _ = sketch.increment(&number.to_le_bytes(), number * number));
+        sketch
+    };
+    let sketches = [fill(0, 3000), fill(500, 505), fill(0, 0)];
+    for weights in [[1, 1, 1], [3, 1000, -7], [1, -1, 1 << 40], [0, 1 << 13, 1], [1 << 33, 1, 1]] {
+        let sources: Vec<WeightedSketch<'_>> = sketches.iter().zip(weights).collect();
+        let columns = sketches.each_ref().map(cells);
+        let sum = |at: usize| {
+            let cells =
+                columns.iter().zip(weights).map(|(cells, weight)| i128::from(cells[at]) * i128::from(weight));
+            u32::try_from(cells.sum::<i128>()).ok()
+        };
+        let expected: Option<Vec<u32>> = (0..columns[0].len()).map(sum).collect();
+        assert_eq!(sketches[0].merged(&sources).map(|merged| cells(&merged)), expected, "{weights:?}");
+    }
+    let few = &sketches[1];
+    let large = few.merged(&[(few, 1 << 33), (few, -1 << 33), (few, 1)]).expect("it fits");
+    assert_eq!((cells(&large), large.count()), (cells(few), few.count()));
+}
+
+#[test]
 fn sides_that_can_not_be_are_refused() {
     for (width, depth) in [(0, 1), (1, 0), (1 << 40, 1), (u64::MAX, u64::MAX), (1 << 32, 1 << 32)] {
         assert!(CountMinSketch::new(width, depth).is_none());
