@@ -290,9 +290,12 @@ impl Tree {
     }
 
     /// Puts `added` children, which are `new`, in the place of as many as are to be removed from `index` on.
-    /// The parts that this touches are written anew.
+    /// The parts that this touches are written anew, unless it is one block that stays.
     fn splice(&mut self, index: usize, removed: usize, new: &[u8], added: usize) {
         debug_assert!(index + removed <= self.len() && (added > 0) != new.is_empty());
+        if self.splice_in_block(index, removed, new, added).is_some() {
+            return;
+        }
         let found = self.order.find(index);
         let (mut next, mut inner) = found.map_or((None, 0), |(id, inner)| (Some(id), inner));
         let mut previous = next.map_or(self.order.last(), |id| self.order.previous(id));
@@ -333,6 +336,44 @@ impl Tree {
         // What is added at the end fills blocks, as more will come there.
         let target = if is_append { BLOCK_BYTES } else { children.len().div_ceil(blocks) };
         cut(self.kind, &children, target, &mut |part| previous = Some(self.put_after(previous, part)));
+    }
+
+    /// The same within one block, which is neither emptied, nor filled up, nor small enough to join another.
+    /// `None`, and nothing is done, if that is not so. What is added at the end goes to the last block.
+    fn splice_in_block(&mut self, index: usize, removed: usize, new: &[u8], added: usize) -> Option<()> {
+        let at_end = || self.order.last().map(|id| (id, self.part(id).count()));
+        let (id, inner) = self.order.find(index).or_else(at_end)?;
+        let Part::Block { count, .. } = *self.part(id) else { return None };
+        let count = count as usize;
+        let left = count.checked_sub(removed).filter(|&left| left + added > 0 && inner <= left)?;
+        let children = self.part(id).children();
+        let before = children.len();
+        let from = if inner == count { before } else { start_of(self.kind, children, inner) };
+        let to = if inner == left { before } else { from + start_of(self.kind, &children[from..], removed) };
+        let after = before - (to - from) + new.len();
+        let may_join = after < before && after < SPARSE_BYTES;
+        if after > BLOCK_BYTES || may_join && self.has_neighbour_with_room(id, after) {
+            return None;
+        }
+        let Part::Block { bytes, len, count } = self.parts.get_mut(id as usize) else { return None };
+        let keeps_memory = SharedBytes::allocation_bytes(after) == bytes.memory_usage();
+        if let Some(block) = bytes.payload_mut().filter(|_| keeps_memory) {
+            block.copy_within(to..before, from + new.len());
+            block[from..][..new.len()].copy_from_slice(new);
+        } else {
+            let block = bytes.payload();
+            *bytes = SharedBytes::joined(&[&block[..from], new, &block[to..before]]);
+        }
+        (*len, *count) = (after as u32, (left + added) as u32);
+        self.bytes = self.bytes - before + after;
+        self.order.set(id, left + added, ());
+        Some(())
+    }
+
+    /// Whether a part next to a block of so many bytes is a block that both fit into.
+    fn has_neighbour_with_room(&self, id: NodeId, bytes: usize) -> bool {
+        let neighbours = [self.order.previous(id), self.order.next(id)];
+        neighbours.into_iter().flatten().any(|id| self.has_room(id, bytes, JOINED_BYTES_MAX))
     }
 
     /// Whether a part is a block that takes in so many bytes, with which it has `max` at most.

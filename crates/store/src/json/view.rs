@@ -178,10 +178,15 @@ impl<'a> View<'a> {
 
     /// Whether both are the same: numbers of a kind by value, objects whatever their order.
     pub fn is_same(self, other: View<'_>) -> bool {
-        if let (Form::Packed(mine), Form::Packed(theirs)) = (self.form, other.form)
-            && mine[..packed::size(mine)] == theirs[..packed::size(theirs)]
-        {
-            return true;
+        if let (Form::Packed(mine), Form::Packed(theirs)) = (self.form, other.form) {
+            let is_equal = || mine[..packed::size(mine)] == theirs[..packed::size(theirs)];
+            // Scalars have one encoding each.
+            if packed::container(mine).is_none() {
+                return mine[0] == theirs[0] && is_equal();
+            }
+            if is_equal() {
+                return true;
+            }
         }
         match (self.shape(), other.shape()) {
             (Shape::Array, Shape::Array) => {
