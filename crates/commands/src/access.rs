@@ -20,6 +20,7 @@ pub(crate) mod work;
 pub use unread::{ForRequest, Lent, Take, TakenPart, Unread};
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::cold::Part;
@@ -585,12 +586,12 @@ impl<'a> Access<'a> {
     }
 
     /// Notes keys whose values the command has found otherwise than by their names.
-    pub(crate) fn note_found(&mut self, keys: impl IntoIterator<Item = Box<[u8]>>) {
+    pub(crate) fn note_found(&mut self, keys: impl IntoIterator<Item = Arc<[u8]>>) {
         self.collected.effects().found.extend(keys);
     }
 
     /// Takes these keys: the client must have the right to read them all.
-    pub fn take_found(&mut self) -> Vec<Box<[u8]>> {
+    pub fn take_found(&mut self) -> Vec<Arc<[u8]>> {
         std::mem::take(&mut self.collected.effects().found)
     }
 

@@ -1,5 +1,7 @@
 //! The effects of a handler, which the commit applies while the shards are still locked.
 
+use std::sync::Arc;
+
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{Database, Entry, Kind, ShardSet, Value};
 
@@ -165,7 +167,7 @@ pub struct Effects {
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,
     /// Keys whose values were read and that no argument names.
-    pub found: Vec<Box<[u8]>>,
+    pub found: Vec<Arc<[u8]>>,
     /// Set if the handler asks to block its client.
     pub blocking: Option<Blocking>,
     /// What is to be freed once no shard is locked.

@@ -623,7 +623,9 @@ impl<'k> LockedShards<'k> {
             return work(shard);
         }
         assert!(self.held.is_empty(), "commands that sweep the keyspace lock no shard or all of them");
-        let mut locked = self.keyspace.lock(ShardSet::one(index));
+        let keyspace = self.keyspace;
+        let free = keyspace.try_lock_one(index);
+        let mut locked = free.unwrap_or_else(|| keyspace.lock(ShardSet::one(index)));
         work(locked.shard_mut(index).expect("it was locked just now"))
     }
 

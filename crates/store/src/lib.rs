@@ -63,7 +63,7 @@ pub use json::Json;
 pub use kept::is_contended;
 pub use key_hash::{KeyHash, KeyHasher};
 pub use keyspace::{Keyspace, LockedShards, PREFETCHED_KEYS_MIN, ReleaseKept};
-pub use label_index::LabelIndex;
+pub use label_index::{LabelIndex, LabelShards};
 pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
 pub use seed::fix_hash_seed;

@@ -7,6 +7,8 @@
 mod flat;
 mod ipc;
 
+use std::sync::Arc;
+
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::Label;
 
@@ -24,7 +26,7 @@ const TOO_LARGE: Error =
 
 /// Rows of one series.
 struct OfSeries {
-    key: Box<[u8]>,
+    key: Arc<[u8]>,
     labels: Box<[Label]>,
     rows: Rows,
 }
@@ -41,7 +43,7 @@ impl Table {
         Table { query, series: Vec::new(), cells: 0 }
     }
 
-    fn add(&mut self, key: Box<[u8]>, series: Found) -> Outcome {
+    fn add(&mut self, key: Arc<[u8]>, series: Found) -> Outcome {
         let labels = series.labels().into();
         let rows = series.into_rows(&self.query)?;
         self.cells += rows.values.len();

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::cold::Cold;
@@ -136,7 +137,7 @@ type OpenBuckets = Vec<(Box<[u8]>, Sample)>;
 /// visit shards one at a time.
 pub(super) fn open_buckets(
     access: &mut Access<'_>,
-    found: &[(Box<[u8]>, Place)],
+    found: &[(Arc<[u8]>, Place)],
 ) -> Outcome<HashMap<Box<[u8]>, Sample>> {
     let (database, now_ms, keyspace) = (access.database(), access.now_ms(), access.keyspace());
     let sources: BTreeSet<&[u8]> = found.iter().filter_map(|(_, place)| place.source()).collect();
@@ -170,8 +171,11 @@ pub(super) fn open_buckets(
         };
         open.extend(buckets.into_iter().map(|(key, sample)| ((*source, key), sample)));
     }
-    let of =
-        |(key, place): &(Box<[u8]>, Place)| Some((key.clone(), *open.get(&(place.source()?, key.clone()))?));
+    let of = |(key, place): &(Arc<[u8]>, Place)| {
+        let key: Box<[u8]> = (**key).into();
+        let sample = *open.get(&(place.source()?, key.clone()))?;
+        Some((key, sample))
+    };
     Ok(found.iter().filter_map(of).collect())
 }
 

@@ -1,9 +1,11 @@
 //! Finding series by their labels.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use mantissa_store::cold::Cold;
-use mantissa_store::{Entry, Series, ValueType};
+use mantissa_store::{Entry, LabelShards, Series, ValueType};
+use smallvec::SmallVec;
 
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -41,6 +43,11 @@ impl<'a> Matcher<'a> {
         !self.is_negated && self.values.is_some()
     }
 
+    /// The values that it names.
+    fn values(&self) -> &[&'a [u8]] {
+        self.values.as_deref().unwrap_or_default()
+    }
+
     fn admits<'l>(&self, labels: impl Iterator<Item = (&'l [u8], &'l [u8])>) -> bool {
         let mut of_name = labels.filter(|(name, _)| *name == self.name);
         match &self.values {
@@ -75,31 +82,34 @@ impl<'a> Filter<'a> {
 
     /// What `look` says of the series that it admits, in the order of their keys. Shards are visited one at a
     /// time, and nothing is read from disk.
-    fn visit<R>(&self, access: &mut Access<'_>, mut look: impl FnMut(&Entry) -> R) -> Vec<(Box<[u8]>, R)> {
+    fn visit<R>(&self, access: &mut Access<'_>, mut look: impl FnMut(&Entry) -> R) -> Vec<(Arc<[u8]>, R)> {
         let (database, now_ms) = (access.database(), access.now_ms());
         let keyspace = access.keyspace();
-        let mut found: Vec<(Box<[u8]>, R)> = Vec::new();
-        for index in 0..access.shard_count() {
+        let mut found: Vec<(Arc<[u8]>, R)> = Vec::new();
+        let positive: SmallVec<[&Matcher<'a>; 4]> =
+            self.0.iter().filter(|matcher| matcher.is_positive()).collect();
+        let with = |matcher: &&Matcher<'a>| LabelShards::of(matcher.name, matcher.values());
+        let shards = positive.iter().map(with).fold(LabelShards::ALL, LabelShards::and);
+        let shard_count = access.shard_count();
+        for index in (0..shard_count).filter(|&index| shards.contains(index, shard_count)) {
             access.visit_shard(index, |shard| {
                 let database = &shard.databases[database];
                 let labels = database.labels();
-                if labels.is_empty() {
-                    return;
-                }
-                let values = |matcher: &'_ Matcher<'a>| matcher.values.clone().unwrap_or_default();
-                let count = |matcher: &&Matcher<'a>| -> usize {
-                    values(matcher).iter().map(|value| labels.count(matcher.name, value)).sum()
+                let count = |matcher: &&&Matcher<'a>| -> usize {
+                    matcher.values().iter().map(|value| labels.count(matcher.name, value)).sum()
                 };
-                let positive = self.0.iter().filter(|matcher| matcher.is_positive());
-                let Some(rarest) = positive.min_by_key(count) else { return };
-                let values = values(rarest);
-                for key in values.iter().flat_map(|value| labels.keys(rarest.name, value)) {
+                let rarest = match positive.as_slice() {
+                    [only] => Some(only),
+                    several => several.iter().min_by_key(count),
+                };
+                let Some(rarest) = rarest else { return };
+                for key in rarest.values().iter().flat_map(|value| labels.keys(rarest.name, value)) {
                     let entry = database.get(keyspace.hash(key), key);
                     let entry = entry.filter(|entry| !entry.has_expired(now_ms));
                     if let Some(entry) = entry
                         && self.0.iter().all(|matcher| matcher.admits(entry.series_labels()))
                     {
-                        found.push((Box::from(key), look(entry)));
+                        found.push((Arc::clone(key), look(entry)));
                     }
                 }
             });
@@ -110,12 +120,12 @@ impl<'a> Filter<'a> {
     }
 
     /// Where the series are that it admits, in the order of their keys.
-    pub(super) fn places(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Place)> {
+    pub(super) fn places(&self, access: &mut Access<'_>) -> Vec<(Arc<[u8]>, Place)> {
         self.visit(access, Place::of)
     }
 
     /// The keys of the series that it admits, in their order.
-    pub(super) fn keys(&self, access: &mut Access<'_>) -> Vec<Box<[u8]>> {
+    pub(super) fn keys(&self, access: &mut Access<'_>) -> Vec<Arc<[u8]>> {
         self.visit(access, |_| ()).into_iter().map(|(key, ())| key).collect()
     }
 
@@ -124,7 +134,7 @@ impl<'a> Filter<'a> {
         &self,
         access: &mut Access<'_>,
         mut note: impl FnMut(&[u8], &[u8]),
-    ) -> Vec<Box<[u8]>> {
+    ) -> Vec<Arc<[u8]>> {
         let look = |entry: &Entry| entry.series_labels().for_each(|(name, value)| note(name, value));
         self.visit(access, look).into_iter().map(|(key, ())| key).collect()
     }
@@ -165,10 +175,10 @@ impl Place {
 
 /// The keys of all series that have labels. `note` sees the name and value of each label. Shards are visited
 /// one at a time.
-pub(super) fn all_labels(access: &mut Access<'_>, mut note: impl FnMut(&[u8], &[u8])) -> BTreeSet<Box<[u8]>> {
+pub(super) fn all_labels(access: &mut Access<'_>, mut note: impl FnMut(&[u8], &[u8])) -> BTreeSet<Arc<[u8]>> {
     let (database, now_ms) = (access.database(), access.now_ms());
     let keyspace = access.keyspace();
-    let mut found: BTreeSet<Box<[u8]>> = BTreeSet::new();
+    let mut found: BTreeSet<Arc<[u8]>> = BTreeSet::new();
     for index in 0..access.shard_count() {
         access.visit_shard(index, |shard| {
             let database = &shard.databases[database];
@@ -176,7 +186,7 @@ pub(super) fn all_labels(access: &mut Access<'_>, mut note: impl FnMut(&[u8], &[
                 let entry = database.get(keyspace.hash(key), key);
                 let entry = entry.filter(|entry| !entry.has_expired(now_ms));
                 if let Some(entry) = entry.filter(|_| !found.contains(key)) {
-                    found.insert(key.into());
+                    found.insert(Arc::clone(key));
                     entry.series_labels().for_each(|(name, value)| note(name, value));
                 }
             }

@@ -1,6 +1,7 @@
 //! Commands on all series that have certain labels.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use mantissa_protocol::{Args, Deferred, Reply};
 use mantissa_store::cold::{Cold, RecordId};
@@ -15,7 +16,7 @@ use crate::error::{Error, Outcome};
 use crate::parse;
 
 /// A series with its key.
-type One = (Box<[u8]>, Found);
+type One = (Arc<[u8]>, Found);
 
 /// The labels that are told of each series.
 enum Shown<'a> {
@@ -78,7 +79,7 @@ fn filter<'a>(args: Args<'a>, end: usize) -> Outcome<Filter<'a>> {
 /// The series that a filter admits, for a query. The client must have the right to read them all.
 fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>, query: &Query) -> Outcome<Vec<One>> {
     let places = filter.places(access);
-    access.note_found(places.iter().map(|(key, _)| key.clone()));
+    access.note_found(places.iter().map(|(key, _)| Arc::clone(key)));
     let open = match place_of(args, "LATEST") {
         Some(_) => compaction::open_buckets(access, &places)?,
         None => HashMap::new(),
@@ -93,9 +94,9 @@ fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>, query: &Qu
         Ok((taken, bytes))
     };
     let mut taken = access.taken_of(on_disk().collect(), take)?.into_iter();
-    let found = |(key, place): (Box<[u8]>, Place)| match place {
+    let found = |(key, place): (Arc<[u8]>, Place)| match place {
         Place::InMemory(mut series) => {
-            compaction::add_latest(&mut series, open.get(&key).copied());
+            compaction::add_latest(&mut series, open.get(&*key).copied());
             Some((key, Found::Series(series)))
         }
         Place::OnDisk(..) => Some((key, Found::Taken(taken.next()?))),
@@ -161,7 +162,7 @@ pub(super) fn querylabels(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
             texts.insert(text.into());
         }
     };
-    let found: Vec<Box<[u8]>> = match rest.get(0) {
+    let found: Vec<Arc<[u8]>> = match rest.get(0) {
         None => super::filter::all_labels(access, note).into_iter().collect(),
         Some(word) if !parse::is(word, "FILTER") => return Err(Error::arity("ts.querylabels")),
         Some(_) if rest.len() == 1 => {

@@ -1,5 +1,7 @@
 //! What users may do: the checks of their calls, and what the client and the log of ACL are told.
 
+use std::sync::Arc;
+
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::Args;
@@ -146,7 +148,7 @@ pub fn note_failed_login(invocation: &Invocation<'_, '_, '_>, name: &[u8], comma
 }
 
 /// Whether the client may read all keys that a command has found by labels.
-pub fn check_found(session: &Session, command: &Command, args: Args<'_>, keys: &[Box<[u8]>]) -> Outcome {
+pub fn check_found(session: &Session, command: &Command, args: Args<'_>, keys: &[Arc<[u8]>]) -> Outcome {
     let (rights, request) = (session.user.rights(), AclRequest::new(command, args));
     if session.user.is_unrestricted() || keys.iter().all(|key| rights.check_reading(&request, key)) {
         return Ok(());
