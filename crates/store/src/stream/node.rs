@@ -45,6 +45,8 @@ pub struct Node {
     deleted: u32,
     /// Bytes as a listpack, without the two counts at its start.
     listpack_bytes: u32,
+    /// Where the form of the last entry stands.
+    last_position: u32,
 }
 
 /// One live or deleted entry as found in a node.
@@ -183,7 +185,7 @@ impl Node {
             name.write(&mut bytes);
             listpack_bytes = listpack_bytes.saturating_add(element_bytes(&name));
         }
-        Node { first, last: first, bytes, live: 0, deleted: 0, listpack_bytes }
+        Node { first, last: first, bytes, live: 0, deleted: 0, listpack_bytes, last_position: 0 }
     }
 
     /// A node that holds the one entry `id`, whose fields become those of the head.
@@ -257,6 +259,8 @@ impl Node {
         fields: impl ExactSizeIterator<Item = (Text<'a>, Text<'a>)>,
     ) {
         let flags = if is_deleted { DELETED } else { 0 } | if has_head_fields { 0 } else { OTHER_FIELDS };
+        // A node stays below 2 GiB.
+        self.last_position = self.bytes.len() as u32;
         self.write_id(flags, id);
         let count = fields.len();
         let ms = id.ms.wrapping_sub(self.first.ms) as i64;
@@ -305,6 +309,14 @@ impl Node {
     /// The identifier of the first live entry.
     pub(super) fn first_live(&self) -> Option<StreamId> {
         self.entries().find(|entry| !entry.deleted).map(|entry| entry.id)
+    }
+
+    /// The last entry, unless it is deleted. O(its fields).
+    pub(super) fn last_entry(&self) -> Option<RawEntry<'_>> {
+        let mut entries = self.entries();
+        entries.at = Reader::new(&self.bytes, self.last_position as usize);
+        let last = entries.next().filter(|entry| !entry.deleted)?;
+        Some(RawEntry { id: self.last, ..last })
     }
 
     /// Whether there is a live entry of that identifier.

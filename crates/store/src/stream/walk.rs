@@ -19,7 +19,8 @@ impl Stream {
 
     /// The live entries from `end` down to `start`, both included.
     pub fn range_reversed(&self, start: StreamId, end: StreamId) -> StreamEntriesReversed<'_> {
-        StreamEntriesReversed { nodes: self.nodes_between(start, end), node: Vec::new(), start, end }
+        let nodes = self.nodes_between(start, end);
+        StreamEntriesReversed { nodes, begun: None, node: Vec::new(), start, end }
     }
 
     /// The nodes that may hold entries from `start` to `end`.
@@ -60,6 +61,9 @@ impl<'a> Iterator for StreamEntries<'a> {
 #[derive(Clone)]
 pub struct StreamEntriesReversed<'a> {
     nodes: Values<'a, StreamId, Arc<Node>>,
+    /// A node whose last entry has come: who wants no more does not pay for the others.
+    begun: Option<&'a Node>,
+    /// Entries of a node that are to come, the next one last.
     node: Vec<StreamEntry<'a>>,
     start: StreamId,
     end: StreamId,
@@ -73,8 +77,20 @@ impl<'a> Iterator for StreamEntriesReversed<'a> {
             if let Some(entry) = self.node.pop() {
                 return Some(entry);
             }
-            let raw = self.nodes.next_back()?.entries();
-            let wanted = raw.take_while(|entry| entry.id <= self.end);
+            let node = match self.begun.take() {
+                Some(node) => node,
+                None => {
+                    let node = self.nodes.next_back()?;
+                    let is_wanted = (self.start..=self.end).contains(&node.last());
+                    if let Some(last) = node.last_entry().filter(|_| is_wanted) {
+                        self.end = last.id.previous()?;
+                        self.begun = Some(node);
+                        return Some(StreamEntry { id: last.id, fields: last.fields });
+                    }
+                    node
+                }
+            };
+            let wanted = node.entries().take_while(|entry| entry.id <= self.end);
             let wanted = wanted.filter(|entry| !entry.deleted && entry.id >= self.start);
             self.node.extend(wanted.map(|entry| StreamEntry { id: entry.id, fields: entry.fields }));
         }
