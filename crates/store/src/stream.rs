@@ -17,6 +17,7 @@
 //! nodes) and one node; a walk is linear in what it yields and in the deleted entries of the nodes that it
 //! meets; trimming is linear in the nodes that go.
 
+mod consumers;
 mod count;
 mod dump;
 mod group;

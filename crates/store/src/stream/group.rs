@@ -7,15 +7,8 @@
 //! operation is O(log n), but for removing a consumer. A clone is O(1), and a change while it lives copies a
 //! short run of pending entries and one consumer; a new or removed consumer the names of all.
 
+use super::consumers::Consumers;
 use super::{IdMap, StreamId};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use mantissa_memory::CowMap;
-use mantissa_memory::slab;
-
-/// Why every name has its consumer.
-const NAMED: &str = "names and consumers change together";
 
 /// Names a consumer within its group for as long as it lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,6 +38,10 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    pub(super) fn id(&self) -> ConsumerId {
+        self.id
+    }
+
     /// Its name, unique in the group.
     pub fn name(&self) -> &[u8] {
         &self.name
@@ -64,8 +61,7 @@ pub struct Group {
     /// How many entries were read up to it, where that is known.
     pub entries_read: Option<u64>,
     pending: IdMap<Pending>,
-    consumers: CowMap<ConsumerId, Arc<Consumer>>,
-    names: Arc<BTreeMap<Box<[u8]>, ConsumerId>>,
+    consumers: Consumers,
     next_consumer: u64,
 }
 
@@ -82,56 +78,48 @@ impl Group {
 
     /// The consumers by name.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = (ConsumerId, &Consumer)> {
-        self.names.values().map(|id| (*id, self.consumer(*id).expect(NAMED)))
+        self.consumers.iter()
     }
 
     /// The consumer of that name.
     pub fn find_consumer(&self, name: &[u8]) -> Option<ConsumerId> {
-        self.names.get(name).copied()
+        self.consumers.find(name)
     }
 
     /// The consumer with that identifier.
     pub fn consumer(&self, id: ConsumerId) -> Option<&Consumer> {
-        self.consumers.between(id, id).next().map(|consumer| &**consumer).filter(|consumer| consumer.id == id)
-    }
-
-    fn consumer_mut(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
-        self.consumers.floor_mut(id).filter(|consumer| consumer.id == id).map(Arc::make_mut)
+        self.consumers.get(id)
     }
 
     /// Notes when a consumer was last seen.
     pub fn set_seen(&mut self, id: ConsumerId, seen_at_ms: i64) {
-        if let Some(consumer) = self.consumer_mut(id) {
+        if let Some(consumer) = self.consumers.get_mut(id) {
             consumer.seen_at_ms = seen_at_ms;
         }
     }
 
     /// Notes when a consumer last got something.
     pub fn set_active(&mut self, id: ConsumerId, active_at_ms: i64) {
-        if let Some(consumer) = self.consumer_mut(id) {
+        if let Some(consumer) = self.consumers.get_mut(id) {
             consumer.active_at_ms = active_at_ms;
         }
     }
 
     /// Adds a consumer; `None` where the name is taken.
     pub fn add_consumer(&mut self, name: &[u8], seen_at_ms: i64, active_at_ms: i64) -> Option<ConsumerId> {
-        if self.names.contains_key(name) {
+        if self.consumers.find(name).is_some() {
             return None;
         }
         let id = ConsumerId(self.next_consumer);
         self.next_consumer += 1;
-        Arc::make_mut(&mut self.names).insert(name.into(), id);
-        let consumer =
-            Consumer { id, name: name.into(), seen_at_ms, active_at_ms, pending: IdMap::default() };
-        self.consumers.push(id, Arc::new(consumer));
+        let pending = IdMap::default();
+        self.consumers.add(Consumer { id, name: name.into(), seen_at_ms, active_at_ms, pending });
         Some(id)
     }
 
     /// Removes a consumer with all it holds and returns how many entries that were.
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
-        let id = self.find_consumer(name)?;
-        Arc::make_mut(&mut self.names).remove(name);
-        let consumer = self.consumers.remove_floor(id)?;
+        let consumer = self.consumers.remove(name)?;
         for entry in consumer.pending.ids() {
             self.pending.remove(entry);
         }
@@ -148,10 +136,10 @@ impl Group {
         if before == Some(pending.consumer) {
             return true;
         }
-        if let Some(consumer) = before.and_then(|before| self.consumer_mut(before)) {
+        if let Some(consumer) = before.and_then(|before| self.consumers.get_mut(before)) {
             consumer.pending.remove(id);
         }
-        if let Some(consumer) = self.consumer_mut(pending.consumer) {
+        if let Some(consumer) = self.consumers.get_mut(pending.consumer) {
             consumer.pending.insert(id, ());
         }
         true
@@ -160,7 +148,7 @@ impl Group {
     /// Takes `id` off the pending entries; what it was, if it was one.
     pub fn acknowledge(&mut self, id: StreamId) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
-        if let Some(consumer) = self.consumer_mut(pending.consumer) {
+        if let Some(consumer) = self.consumers.get_mut(pending.consumer) {
             consumer.pending.remove(id);
         }
         Some(pending)
@@ -168,12 +156,7 @@ impl Group {
 
     /// Bytes taken, the group itself not included. O(runs of pending entries).
     pub(super) fn memory_usage(&self) -> usize {
-        let name_bytes =
-            |name: &[u8]| 2 * slab::class_size(name.len()) + size_of::<(Box<[u8]>, ConsumerId)>();
-        let names: usize = self.names.keys().map(|name| name_bytes(name)).sum();
-        let consumer_bytes = slab::class_size(size_of::<Consumer>() + 16);
-        let held: usize = self.consumers.iter().map(|consumer| consumer.pending.memory_usage()).sum();
-        let consumers = self.consumers.memory_usage() + self.consumers.len() * consumer_bytes;
-        names + consumers + held + self.pending.memory_usage()
+        let held: usize = self.consumers.iter().map(|(_, consumer)| consumer.pending.memory_usage()).sum();
+        self.consumers.memory_usage() + held + self.pending.memory_usage()
     }
 }
