@@ -95,6 +95,14 @@ struct Body {
     growth: u32,
 }
 
+impl Body {
+    fn push(&mut self, layer: Layer) {
+        // Most chains have one filter.
+        self.layers.reserve_exact(1);
+        self.layers.push(layer);
+    }
+}
+
 /// One filter of a chain, for dumps.
 #[derive(Clone, Copy)]
 pub struct BloomPart<'a>(&'a Layer);
@@ -148,7 +156,7 @@ impl BloomFilter {
         }
         let mut layer = Layer::new(shape);
         layer.bytes.write(0, bytes);
-        self.body.layers.push(layer);
+        self.body.push(layer);
         Some(())
     }
 
@@ -305,7 +313,7 @@ impl BloomFilter {
             BloomShape::new(entries, layer.shape.error * TIGHTENING)
         });
         let shape = shape.filter(|_| self.body.layers.len() < FILTERS_MAX).ok_or(BloomAdded::TooLarge)?;
-        self.body.layers.push(Layer::new(shape));
+        self.body.push(Layer::new(shape));
         Ok(())
     }
 

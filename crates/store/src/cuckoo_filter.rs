@@ -119,6 +119,8 @@ impl CuckooFilter {
         if count >= FILTERS_MAX || slots + buckets * u64::from(self.body.shape.bucket_size) > BYTES_MAX {
             return None;
         }
+        // Most chains have one filter.
+        self.body.layers.reserve_exact(1);
         self.body.layers.push(Layer::new(buckets, self.body.shape.bucket_size as u8));
         Some(())
     }
