@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use mantissa_number::write_u64;
 use parking_lot::Mutex;
 
 use crate::acl::User;
@@ -259,12 +260,12 @@ pub enum Peer {
 
 impl Peer {
     /// The client's end, as `addr=` in CLIENT LIST prints it: `127.0.0.1:51234`, `[::1]:51234`, `/path:0`.
-    pub fn remote_text(&self) -> impl fmt::Display + '_ {
+    pub fn remote_text(&self) -> PeerText<'_> {
         PeerText { peer: self, remote: true }
     }
 
     /// The server's end, as `laddr=` in CLIENT LIST prints it: `127.0.0.1:6379`, `[::1]:6379`, `/path:0`.
-    pub fn local_text(&self) -> impl fmt::Display + '_ {
+    pub fn local_text(&self) -> PeerText<'_> {
         PeerText { peer: self, remote: false }
     }
 
@@ -283,9 +284,26 @@ impl Peer {
     }
 }
 
-struct PeerText<'a> {
+/// One end of a connection, to be printed.
+pub struct PeerText<'a> {
     peer: &'a Peer,
     remote: bool,
+}
+
+impl PeerText<'_> {
+    /// Appends the text.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let address = match self.peer {
+            Peer::Tcp { remote: SocketAddr::V4(address), .. } if self.remote => address,
+            Peer::Tcp { local: SocketAddr::V4(address), .. } if !self.remote => address,
+            _ => return out.extend_from_slice(self.to_string().as_bytes()),
+        };
+        for (octet, end) in std::iter::zip(address.ip().octets(), *b"...:") {
+            write_u64(out, octet.into());
+            out.push(end);
+        }
+        write_u64(out, address.port().into());
+    }
 }
 
 impl fmt::Display for PeerText<'_> {
@@ -325,5 +343,12 @@ mod tests {
         let unix = Peer::Unix { path: "/tmp/a.sock".into() };
         assert_eq!(unix.remote_text().to_string(), "/tmp/a.sock:0");
         assert_eq!(unix.local_text().to_string(), "/tmp/a.sock:0");
+        for peer in [four, six, unix, tcp("10.0.255.1:65535", "0.0.0.0:0"), Peer::Embedded] {
+            for text in [peer.remote_text(), peer.local_text()] {
+                let mut appended = Vec::new();
+                text.append_to(&mut appended);
+                assert_eq!(appended, text.to_string().as_bytes());
+            }
+        }
     }
 }

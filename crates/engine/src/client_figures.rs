@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use mantissa_number::{write_i64, write_u64};
+
 use crate::engine::Engine;
 use crate::invocation::Registry;
 use crate::session::{BlockedClient, SharedSession, flag};
@@ -41,58 +43,57 @@ impl ClientFigures {
 
     /// Appends the line of a client, with its end.
     pub fn write_line(&self, out: &mut Vec<u8>, session: &SharedSession, now_ms: i64) {
-        let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
-        let identity = session.identity.lock().clone();
+        let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0).cast_unsigned() / 1000;
         let unsent = get(&session.output_bytes);
-        let command = self.last_command(session);
-        let worker = session.target.lock().worker;
-        let head = format!(
-            "id={} addr={} laddr={} fd={} name=",
-            session.id,
-            session.peer.remote_text(),
-            session.peer.local_text(),
-            session.descriptor
-        );
-        out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(&identity.name);
-        let middle = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free={} \
-             argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
-             cmd={command} user=",
-            seconds_since(session.connected_ms),
-            seconds_since(session.active_ms.load(Ordering::Relaxed)),
-            letters(session),
-            count(&session.database),
-            count(&session.channel_count),
-            count(&session.pattern_count),
-            count(&session.shard_channel_count),
-            i64::from(count(&session.queued_plus_1)) - 1,
-            count(&session.watched_count),
-            get(&session.query_bytes),
-            get(&session.query_free_bytes),
-            self.blocked_argument_bytes.get(&session.id).copied().unwrap_or(0),
-            get(&session.transaction_bytes) + get(&session.watched_bytes),
-            u32::from(unsent > 0),
-            get(&session.memory_bytes),
-            if unsent > 0 { "rw" } else { "r" },
-        );
-        out.extend_from_slice(middle.as_bytes());
-        out.extend_from_slice(&session.user.lock().name);
-        let replies =
-            format!(" redir={} resp={} lib-name=", session.redirect_shown(), count(&session.protocol));
-        out.extend_from_slice(replies.as_bytes());
-        out.extend_from_slice(&identity.library_name);
-        out.extend_from_slice(b" lib-ver=");
-        out.extend_from_slice(&identity.library_version);
-        let tail = format!(
-            " io-thread={worker} tot-net-in={} tot-net-out={} tot-cmds={}{}\n",
-            get(&session.received_bytes),
-            get(&session.sent_bytes),
-            get(&session.command_count),
-            // Valkey's, only for clients that Redis does not have.
-            if session.has(flag::REDIRECTED) { " capa=r" } else { "" },
-        );
-        out.extend_from_slice(tail.as_bytes());
+        let number = |out: &mut Vec<u8>, name: &str, value: u64| {
+            out.extend_from_slice(name.as_bytes());
+            write_u64(out, value);
+        };
+        let text = |out: &mut Vec<u8>, name: &str, value: &[u8]| {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(value);
+        };
+        number(out, "id=", session.id);
+        text(out, " addr=", b"");
+        session.peer.remote_text().append_to(out);
+        text(out, " laddr=", b"");
+        session.peer.local_text().append_to(out);
+        text(out, " fd=", b"");
+        write_i64(out, session.descriptor.into());
+        text(out, " name=", &session.identity.lock().name);
+        number(out, " age=", seconds_since(session.connected_ms));
+        number(out, " idle=", seconds_since(session.active_ms.load(Ordering::Relaxed)));
+        text(out, " flags=", b"");
+        write_letters(out, session);
+        number(out, " db=", count(&session.database).into());
+        number(out, " sub=", count(&session.channel_count).into());
+        number(out, " psub=", count(&session.pattern_count).into());
+        number(out, " ssub=", count(&session.shard_channel_count).into());
+        text(out, " multi=", b"");
+        write_i64(out, i64::from(count(&session.queued_plus_1)) - 1);
+        number(out, " watch=", count(&session.watched_count).into());
+        number(out, " qbuf=", get(&session.query_bytes));
+        number(out, " qbuf-free=", get(&session.query_free_bytes));
+        let argument_bytes = self.blocked_argument_bytes.get(&session.id).copied().unwrap_or(0);
+        number(out, " argv-mem=", argument_bytes as u64);
+        number(out, " multi-mem=", get(&session.transaction_bytes) + get(&session.watched_bytes));
+        number(out, " rbs=0 rbp=0 obl=0 oll=", u64::from(unsent > 0));
+        number(out, " omem=", unsent);
+        number(out, " tot-mem=", get(&session.memory_bytes));
+        text(out, " events=", if unsent > 0 { b"rw" } else { b"r" });
+        text(out, " cmd=", self.last_command(session).as_bytes());
+        text(out, " user=", &session.user.lock().name);
+        text(out, " redir=", b"");
+        write_i64(out, session.redirect_shown());
+        number(out, " resp=", count(&session.protocol).into());
+        text(out, " lib-name=", &session.identity.lock().library_name);
+        text(out, " lib-ver=", &session.identity.lock().library_version);
+        number(out, " io-thread=", session.target.lock().worker as u64);
+        number(out, " tot-net-in=", get(&session.received_bytes));
+        number(out, " tot-net-out=", get(&session.sent_bytes));
+        number(out, " tot-cmds=", get(&session.command_count));
+        // Valkey's, only for clients that Redis does not have.
+        text(out, if session.has(flag::REDIRECTED) { " capa=r" } else { "" }, b"\n");
     }
 }
 
@@ -105,24 +106,33 @@ fn count(figure: &AtomicU32) -> u32 {
 }
 
 /// The letters of a client's state, `flags=` of CLIENT LIST.
-pub fn letters(session: &SharedSession) -> String {
+pub fn letters(session: &SharedSession) -> Vec<u8> {
+    let mut letters = Vec::new();
+    write_letters(&mut letters, session);
+    letters
+}
+
+fn write_letters(out: &mut Vec<u8>, session: &SharedSession) {
     let is_dirty = session.watch_dirty.lock().as_ref().is_some_and(|dirty| dirty.load(Ordering::Relaxed));
     let all = [
-        (session.has(flag::MONITOR), 'O'),
-        (session.has(flag::REPLICA), 'S'),
-        (session.has(flag::PRIMARY), 'M'),
-        (session.has(flag::PUBSUB), 'P'),
-        (session.has(flag::MULTI), 'x'),
-        (session.has(flag::BLOCKED), 'b'),
-        (session.has(flag::TRACKING), 't'),
-        (session.has(flag::TRACKING_BROKEN), 'R'),
-        (session.has(flag::TRACKING_BROADCAST), 'B'),
-        (is_dirty, 'd'),
-        (session.has(flag::UNIX), 'U'),
-        (session.has(flag::READONLY), 'r'),
-        (session.has(flag::NO_EVICT), 'e'),
-        (session.has(flag::NO_TOUCH), 'T'),
+        (session.has(flag::MONITOR), b'O'),
+        (session.has(flag::REPLICA), b'S'),
+        (session.has(flag::PRIMARY), b'M'),
+        (session.has(flag::PUBSUB), b'P'),
+        (session.has(flag::MULTI), b'x'),
+        (session.has(flag::BLOCKED), b'b'),
+        (session.has(flag::TRACKING), b't'),
+        (session.has(flag::TRACKING_BROKEN), b'R'),
+        (session.has(flag::TRACKING_BROADCAST), b'B'),
+        (is_dirty, b'd'),
+        (session.has(flag::UNIX), b'U'),
+        (session.has(flag::READONLY), b'r'),
+        (session.has(flag::NO_EVICT), b'e'),
+        (session.has(flag::NO_TOUCH), b'T'),
     ];
-    let letters: String = all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter).collect();
-    if letters.is_empty() { "N".to_owned() } else { letters }
+    let before = out.len();
+    out.extend(all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter));
+    if out.len() == before {
+        out.push(b'N');
+    }
 }

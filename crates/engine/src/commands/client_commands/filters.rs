@@ -180,7 +180,7 @@ impl<'a> Term<'a> {
             Term::User(user) => session.belongs_to(user),
             Term::Flags(flags) => {
                 let has = letters(session);
-                flags.iter().all(|letter| has.as_bytes().contains(letter))
+                flags.iter().all(|letter| has.contains(letter))
             }
             Term::Abilities(letters) => letters.is_empty() || session.has(flag::REDIRECTED),
             Term::Name(name) => is_set(name, &session.identity.lock().name),
