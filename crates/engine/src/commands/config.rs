@@ -16,13 +16,25 @@ use mantissa_sys::simulation;
 
 fn get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
-    let found = in_force(invocation.engine()).get(&patterns);
+    let engine = invocation.engine();
+    let active = engine.active_config();
+    let found = match is_in_force(engine, &active.config) {
+        true => active.config.get(&patterns),
+        false => in_force(engine).get(&patterns),
+    };
     reply.map(found.len());
     for (name, value) in found {
         reply.bulk(&name);
         reply.bulk(&value);
     }
     Ok(())
+}
+
+/// Whether a configuration names the primary that is followed now.
+fn is_in_force(engine: &Engine, config: &Config) -> bool {
+    let primary = engine.replication.primary.lock();
+    let followed = primary.as_ref().map(|primary| (&primary.host, primary.port));
+    followed == config.replicaof.as_ref().map(|(host, port)| (host, *port))
 }
 
 /// The configuration, with the primary that is followed now.
