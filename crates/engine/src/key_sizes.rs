@@ -66,6 +66,12 @@ pub fn bytes_of(entry: &Entry) -> usize {
 impl Findings {
     /// Counts an entry.
     pub fn note(&mut self, database: usize, entry: &Entry) {
+        self.note_size(database, entry);
+        self.note_bytes(database, entry);
+    }
+
+    /// Counts an entry by the size of its value alone.
+    pub fn note_size(&mut self, database: usize, entry: &Entry) {
         let kind = entry.kind();
         if kind.row().sizes.is_some() {
             // Nothing is read from disk for this: collections there are left out.
@@ -74,6 +80,10 @@ impl Findings {
                 distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
             }
         }
+    }
+
+    /// Counts an entry among the biggest, if it is one of them.
+    fn note_bytes(&mut self, database: usize, entry: &Entry) {
         let bytes = bytes_of(entry);
         let smallest = self.biggest.first().map_or(0, |smallest| smallest.bytes);
         if self.biggest.len() < BIGGEST_MAX || bytes > smallest {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -127,13 +128,16 @@ pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// The bytes of memory that the machine has.
+/// The bytes of memory that the machine had when this was first asked.
 pub fn machine_memory_bytes() -> u64 {
-    let machine = rustix::system::sysinfo();
-    // The types of the fields differ between architectures.
-    #[allow(clippy::useless_conversion)]
-    let (units, unit_bytes) = (u64::from(machine.totalram), u64::from(machine.mem_unit));
-    units * unit_bytes
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let machine = rustix::system::sysinfo();
+        // The types of the fields differ between architectures.
+        #[allow(clippy::useless_conversion)]
+        let (units, unit_bytes) = (u64::from(machine.totalram), u64::from(machine.mem_unit));
+        units * unit_bytes
+    })
 }
 
 /// The bytes of memory that can be used without swapping, by what the kernel and the control group of this

@@ -37,7 +37,7 @@ use super::key_reports::findings_of_few;
 use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
-use crate::key_sizes::Distribution;
+use crate::key_sizes::{Distribution, Findings};
 
 /// A section: its name as an argument, its title, when it is shown, and what writes its lines.
 struct Section {
@@ -133,7 +133,7 @@ impl<'e> Source<'e> {
                 continue;
             }
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
-            let of_few = if is_loading { None } else { findings_of_few(invocation) };
+            let of_few = if is_loading { None } else { findings_of_few(invocation, Findings::note_size) };
             sizes = of_few.map_or_else(|| engine.key_sizes.sizes(), |findings| findings.sizes);
         }
         let active = Arc::clone(&invocation.context.active);

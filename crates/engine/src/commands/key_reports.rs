@@ -3,7 +3,7 @@
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, memory_usage, parse};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ShardSet;
+use mantissa_store::{Entry, ShardSet};
 
 use crate::invocation::{EngineSpec, Invocation};
 use crate::key_sizes::{BigKey, Findings, SMALL_KEYS};
@@ -13,8 +13,11 @@ const COUNT: usize = 10;
 /// The most keys that are known.
 const COUNT_MAX: i64 = 100;
 
-/// What has been found of the sizes of keys: by a walk now if there are few, else nothing.
-pub(super) fn findings_of_few(invocation: &mut Invocation<'_, '_, '_>) -> Option<Findings> {
+/// What `note` finds of the sizes of keys: by a walk now if there are few, else nothing.
+pub(super) fn findings_of_few(
+    invocation: &mut Invocation<'_, '_, '_>,
+    note: fn(&mut Findings, usize, &Entry),
+) -> Option<Findings> {
     invocation.with_access(ShardSet::EMPTY, |access| {
         let mut count = 0;
         for index in 0..access.shard_count() {
@@ -27,7 +30,7 @@ pub(super) fn findings_of_few(invocation: &mut Invocation<'_, '_, '_>) -> Option
             for index in 0..access.shard_count() {
                 access.visit_shard(index, |shard| {
                     for (number, database) in shard.databases.iter().enumerate() {
-                        database.iter().for_each(|entry| findings.note(number, entry));
+                        database.iter().for_each(|entry| note(&mut findings, number, entry));
                     }
                 });
             }
@@ -78,7 +81,7 @@ struct Measured {
 
 fn big(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let count = count_of(args)?;
-    let found = match findings_of_few(invocation) {
+    let found = match findings_of_few(invocation, Findings::note) {
         Some(findings) => findings.into_biggest(),
         None => invocation.engine().key_sizes.biggest(),
     };

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use parking_lot::Mutex;
+
 use mantissa_store::allocator;
 use mantissa_store::heap::HeapFigures;
 use mantissa_sys::process;
@@ -47,11 +49,11 @@ impl MemoryFigures {
         let clients = engine.client_memory.total();
         let used = allocator::allocated_bytes() as u64;
         engine.stats.note_memory(used, now_ms);
-        let resident = process::resident_bytes();
+        let Pages { resident, heap, .. } = Pages::of(now_ms);
         let as_resident = HeapFigures { active: used, resident, ..HeapFigures::default() };
         MemoryFigures {
             used,
-            heap: HeapFigures::collect().unwrap_or(as_resident),
+            heap: heap.unwrap_or(as_resident),
             scripts: engine.scripting.cache.figures().1 as u64,
             functions: engine.scripting.libraries.figures().2 as u64,
             machines: engine.scripting.vm_bytes(),
@@ -91,6 +93,32 @@ impl MemoryFigures {
     /// How much more is in memory than was handed out; negative if parts of it are not in memory.
     pub fn fragmentation_bytes(&self) -> i64 {
         self.resident as i64 - self.used as i64
+    }
+}
+
+/// How long the kernel's and the allocator's figures are shown before they are asked for anew, as in Redis:
+/// they take tens of microseconds.
+const PAGES_SHOWN_MS: i64 = 100;
+
+/// What the kernel and the allocator say of pages.
+#[derive(Clone, Copy)]
+struct Pages {
+    /// When they were asked: Unix time in ms.
+    asked_ms: i64,
+    /// Bytes in memory.
+    resident: u64,
+    heap: Option<HeapFigures>,
+}
+
+impl Pages {
+    fn of(now_ms: i64) -> Pages {
+        static LAST: Mutex<Option<Pages>> = Mutex::new(None);
+        let mut last = LAST.lock();
+        let is_recent = |pages: &Pages| (0..PAGES_SHOWN_MS).contains(&(now_ms - pages.asked_ms));
+        last.filter(is_recent).unwrap_or_else(|| {
+            let (resident, heap) = (process::resident_bytes(), HeapFigures::collect());
+            *last.insert(Pages { asked_ms: now_ms, resident, heap })
+        })
     }
 }
 

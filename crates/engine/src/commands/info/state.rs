@@ -2,6 +2,8 @@
 
 use mantissa_sys::clock;
 use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 use super::{Lines, Source};
@@ -23,7 +25,7 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     lines.add("redis_git_dirty", 0);
     lines.add("redis_build_id", 0);
     lines.add("redis_mode", "standalone");
-    lines.add("os", operating_system());
+    lines.add("os", &*OPERATING_SYSTEM);
     lines.add("arch_bits", usize::BITS);
     lines.add("monotonic_clock", "POSIX clock_gettime");
     let host = engine.host().facts();
@@ -40,8 +42,7 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     lines.add("hz", config.hz);
     lines.add("configured_hz", config.hz);
     lines.add("lru_clock", (unix_ms() / 1000) & LRU_CLOCK_MAX);
-    let executable = std::env::current_exe().unwrap_or_default();
-    lines.add("executable", executable.display());
+    lines.add("executable", EXECUTABLE.display());
     lines.add("config_file", config.file().unwrap_or(std::path::Path::new("")).display());
     lines.add("io_threads_active", u8::from(engine.worker_count() > 1));
     let ends_ms = engine.replication.serving.ends_ms.load(Ordering::Relaxed);
@@ -66,13 +67,16 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     }
 }
 
+/// Where the program was when this was first asked.
+static EXECUTABLE: LazyLock<PathBuf> = LazyLock::new(|| std::env::current_exe().unwrap_or_default());
+
 /// Name, release and processor of the operating system.
-fn operating_system() -> String {
+static OPERATING_SYSTEM: LazyLock<String> = LazyLock::new(|| {
     let kernel = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
     let name = kernel("ostype").unwrap_or_else(|_| std::env::consts::OS.to_owned());
     let release = kernel("osrelease").unwrap_or_else(|_| "-".to_owned());
     format!("{} {} {}", name.trim(), release.trim(), std::env::consts::ARCH)
-}
+});
 
 pub(super) fn clients(lines: &mut Lines, source: &Source) {
     let totals = source.clients();
