@@ -1,12 +1,14 @@
 //! Reading and writing fields together with their expiry: HGETEX, HSETEX, HGETDEL.
 
+use std::collections::HashSet;
+
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::FieldChange;
 use smallvec::SmallVec;
 
 use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time, unless_wrong_type};
-use super::{open, open_or_new, remove_expired, write_values};
+use super::{open, open_or_new, remove_expired, unexpired_value, write_value, write_values};
 use crate::access::Access;
 use crate::collection_scan::write_element;
 use crate::effects::EventClass;
@@ -56,7 +58,17 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     remove_expired(access, key, fields)?;
     let hash = access.hash_value(key)?;
     let is_there = hash.is_some();
-    write_values(access, hash, fields, reply);
+    if matches!(expiry, NewExpiry::At(time) if time <= now_ms) {
+        // Each goes once its value has been read, so one that is named again is not there any more.
+        let mut seen = HashSet::new();
+        reply.array(fields.len());
+        for field in fields {
+            let hash = hash.filter(|_| seen.insert(field));
+            write_value(reply, hash.and_then(|hash| unexpired_value(hash, field, now_ms)));
+        }
+    } else {
+        write_values(access, hash, fields, reply);
+    }
     if !is_there || matches!(expiry, NewExpiry::Keep) {
         return Ok(());
     }

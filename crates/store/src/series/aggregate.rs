@@ -475,10 +475,13 @@ impl Buckets {
         let (from, to) = (from.cast_signed(), i64::try_from(to).unwrap_or(i64::MAX));
         let (mut at, mut reversed) = (usize::from(before.is_some()), Vec::new());
         while start <= end {
-            let bucket_end = start.saturating_add(self.duration);
-            let in_bucket = points[at..ends].partition_point(|sample| sample.time.cast_signed() < bucket_end);
+            // The last bucket that there can be goes up to the largest time, which belongs to it.
+            let next_start = start.checked_add(self.duration);
+            let is_in_bucket =
+                |sample: &Sample| next_start.is_none_or(|next| sample.time.cast_signed() < next);
+            let in_bucket = points[at..ends].partition_point(is_in_bucket);
             if in_bucket > 0 || self.with_empty {
-                let span = (start.max(from), bucket_end.min(to));
+                let span = (start.max(from), next_start.unwrap_or(i64::MAX).min(to));
                 let value = average(&points, (at, at + in_bucket), span);
                 if self.is_reversed {
                     reversed.push((start, value));
@@ -487,11 +490,11 @@ impl Buckets {
                 }
             }
             at += in_bucket;
-            match points[..ends].get(at) {
-                Some(next) if !self.with_empty => start = start_of(next.time),
-                None if !self.with_empty => break,
-                _ => start = bucket_end,
-            }
+            start = match (points[..ends].get(at), next_start) {
+                (Some(next), _) if !self.with_empty => start_of(next.time),
+                (_, Some(next)) if self.with_empty => next,
+                _ => break,
+            };
         }
         reversed.into_iter().rev().all(|(start, value)| emit(start, &[value]));
     }

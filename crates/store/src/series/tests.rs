@@ -161,6 +161,34 @@ fn buckets_are_those_of_single_samples() {
 }
 
 #[test]
+fn the_last_bucket_has_the_largest_time() {
+    const MAX: u64 = i64::MAX as u64;
+    let mut series = Series::new(Options::default());
+    for (time, value) in [(5, 3.0), (MAX - 1, 7.0), (MAX, 1.0)] {
+        series.add(Sample { time, value }, DuplicatePolicy::Block).expect("is later");
+    }
+    for (aggregation, _) in Aggregation::ALL {
+        for (with_empty, is_reversed) in [(false, false), (false, true), (true, false), (true, true)] {
+            let aggregations: [Box<[Aggregation]>; 2] =
+                [[aggregation].into(), [aggregation, Aggregation::Twa].into()];
+            for aggregations in aggregations {
+                let buckets = Buckets { aggregations, duration: 10, align: 0, with_empty, is_reversed };
+                let from = if with_empty { MAX - 25 } else { 0 };
+                let mut starts = Vec::new();
+                buckets.of(&series, (from, MAX), None, &mut |start, _| {
+                    starts.push(start);
+                    true
+                });
+                starts.sort_unstable();
+                let last = i64::MAX / 10 * 10;
+                assert_eq!(starts.last(), Some(&last));
+                assert!(with_empty || starts == [0, last], "{starts:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn late_samples_behind_one_of_the_future_become_chunks() {
     const LATE: u64 = 6000;
     let mut random = Random::new(3);
