@@ -209,6 +209,14 @@ impl Worker<'_> {
         }
     }
 
+    /// Notes that a request over a connection from another worker waits for the stream of replication, if it
+    /// does.
+    pub(super) fn note_behind(&mut self, conn: Conn) {
+        if self.http_mut(conn).is_some_and(|http| matches!(http.state, State::Behind(_))) {
+            self.behind.push(conn);
+        }
+    }
+
     /// Goes on with requests that wait for the stream of replication. The others stay in the list.
     pub(super) fn look_behind(&mut self, driver: &mut Driver) {
         if self.behind.is_empty() || self.is_frozen() {
@@ -217,6 +225,9 @@ impl Worker<'_> {
         for conn in std::mem::take(&mut self.behind) {
             let engine = self.context.engine;
             let Some(http) = self.http_mut(conn) else { continue };
+            if !matches!(http.state, State::Behind(_)) {
+                continue;
+            }
             let State::Behind(behind) = std::mem::replace(&mut http.state, State::Idle) else { continue };
             if !behind.token.is_ahead(engine) {
                 self.run_request(driver, conn, &behind.request);

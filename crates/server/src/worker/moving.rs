@@ -182,6 +182,7 @@ impl Worker<'_> {
         self.note_pending_replies(&connection);
         self.note_replica(driver, &mut connection);
         self.place(connection);
+        self.note_behind(conn);
         if killed {
             self.close(driver, conn, true);
         }

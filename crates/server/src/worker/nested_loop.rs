@@ -51,8 +51,13 @@ struct LentWorker<'a, 'e> {
     weights: &'a mut Weights,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
+    behind: &'a mut Vec<Conn>,
+    looked_at: &'a mut usize,
+    inspected: &'a mut usize,
+    last_tick_ms: &'a mut i64,
     conn: Conn,
-    suspended: Option<Suspended>,
+    /// What serves them, from the first time on until the script ends.
+    worker: Option<Box<Worker<'e>>>,
 }
 
 impl LentWorker<'_, '_> {
@@ -66,31 +71,38 @@ impl LentWorker<'_, '_> {
         std::mem::swap(&mut worker.pending, self.pending);
         std::mem::swap(&mut worker.replicas, self.replicas);
         std::mem::swap(&mut worker.weights, self.weights);
+        std::mem::swap(&mut worker.behind, self.behind);
+        std::mem::swap(&mut worker.looked_at, self.looked_at);
+        std::mem::swap(&mut worker.inspected, self.inspected);
+        std::mem::swap(&mut worker.last_tick_ms, self.last_tick_ms);
     }
 }
 
 impl NestedLoop for LentWorker<'_, '_> {
     fn serve(&mut self) {
-        let suspended = self.suspended.take().unwrap_or_else(|| {
+        let mut worker = self.worker.take().unwrap_or_else(|| {
             self.driver.hold_reading(self.conn);
-            Suspended { conn: self.conn, closed: false, messages: Vec::new() }
+            let mut worker = Box::new(Worker::new(self.engine, self.network, self.number));
+            worker.suspended = Some(Suspended { conn: self.conn, closed: false, messages: Vec::new() });
+            worker
         });
-        let mut worker = Worker::new(self.engine, self.network, self.number);
-        worker.suspended = Some(suspended);
         self.exchange(&mut worker);
         worker.has_paused = *self.has_paused;
-        if let Err(error) = self.driver.run_nested(&mut worker) {
+        if let Err(error) = self.driver.run_nested(&mut *worker) {
             warning!("Serving clients beside a script failed: {error}");
         }
         worker.context.refresh();
         worker.read_messages(self.driver);
-        worker.deliver_local(self.driver);
+        worker.look_behind(self.driver);
         worker.tick(self.driver);
         worker.end_turn(self.driver);
+        // Requests that went on now have messages for clients here, and these perhaps for others elsewhere.
+        worker.deliver_local(self.driver);
+        worker.context.outbox.end_iteration(!worker.pending.is_empty());
         self.exchange(&mut worker);
         *self.has_paused = worker.has_paused;
         *self.stopping |= worker.stopping;
-        self.suspended = worker.suspended.take();
+        self.worker = Some(worker);
     }
 }
 
@@ -124,13 +136,17 @@ impl Worker<'_> {
             weights: &mut self.weights,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,
+            behind: &mut self.behind,
+            looked_at: &mut self.looked_at,
+            inspected: &mut self.inspected,
+            last_tick_ms: &mut self.last_tick_ms,
             conn: connection.conn,
-            suspended: None,
+            worker: None,
         };
         let (context, session) = (&mut self.context, &mut connection.session);
         let work = || execute_guarded(context, session, (command, args), request.hash, reply);
         let progress = nested_loop::lend(&mut nested, work);
-        if let Some(suspended) = nested.suspended {
+        if let Some(suspended) = nested.worker.and_then(|mut worker| worker.suspended.take()) {
             connection.weight.forget_magnitude();
             connection.session.killed |= suspended.closed;
             if !suspended.closed {
