@@ -443,6 +443,7 @@ def test_what_expires_meanwhile_is_there_for_later_commands(subject, tool, tmp_p
         ("SET", "moves", 1, "PXAT", past),
         ("RENAME", "moves", "moved"),
         ("COPY", "moved", "copied", "DB", 2),
+        ("COPY", "moved", "replaced", "REPLACE", "DB", 2),
         ("SET", "stays", 1),
         ("HSET", "hash", "a", 1, "b", 2, "c", 3),
         ("HPEXPIREAT", "hash", past, "FIELDS", 2, "a", "b"),

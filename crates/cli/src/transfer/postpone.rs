@@ -56,9 +56,9 @@ impl Postponed {
             b"rename" | b"renamenx" => self.follow((database, key), (database, command.get(2)?)),
             b"move" => self.follow((database, key), (number(command.get(2)?)?, key)),
             b"copy" => {
-                let to = match command.get(3) {
-                    Some(word) if word.eq_ignore_ascii_case(b"db") => number(command.get(4)?)?,
-                    _ => database,
+                let to = match word_at(command, 3, b"db") {
+                    Some(at) => number(command.get(at + 1)?)?,
+                    None => database,
                 };
                 self.follow((database, key), (to, command.get(2)?));
             }
@@ -227,6 +227,7 @@ mod tests {
             ("HSETEX h FIELDS 2 pxat 3 c d", None),
             ("HPEXPIREAT h 3 FIELDS 2 a c", Some(format!("HPEXPIREAT h {} FIELDS 2 a c", SPAN_MS + 3))),
             ("RENAME h i", None),
+            ("COPY h j REPLACE DB 3", None),
             ("PING", None),
         ] {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
@@ -238,7 +239,8 @@ mod tests {
         let fields = HashSet::from([b"a".to_vec(), b"c".to_vec()]);
         assert_eq!(postponed.keys.get(&(0, b"h".to_vec())), Some(&fields));
         assert_eq!(postponed.keys.get(&(0, b"i".to_vec())), Some(&fields));
-        assert_eq!(postponed.keys.len(), 3);
+        assert_eq!(postponed.keys.get(&(3, b"j".to_vec())), Some(&fields));
+        assert_eq!(postponed.keys.len(), 4);
         postponed.swap(0, 2);
         assert!(postponed.keys.contains_key(&(2, b"k".to_vec())));
     }
