@@ -479,6 +479,23 @@ def test_the_end_of_an_append_only_file_may_be_torn(subject, tool, tmp_path):
     assert b"1 failed" in result.out and b"WRONGTYPE" in result.err
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a transaction"])
+def test_an_append_only_file_ends_at_a_database_that_is_not_there(inside, start_server, tool, tmp_path):
+    target = start_server(options={"databases": 2})
+    lines = [("SET", "k", "zero"), ("SET", "near", "v", "PXAT", 1000), ("SELECT", 1), ("SET", "k", "one")]
+    lines += [("MULTI",), ("SET", "l", "one")] if inside else []
+    lines += [("SELECT", 2), ("SET", "k", "two"), ("FLUSHDB",)]
+    lines += [("EXEC",)] if inside else []
+    (tmp_path / "file.aof").write_bytes(b"".join(command(*line) for line in lines))
+    result = tool("import", tmp_path / "file.aof", "-p", target.port)
+    expected = b"the server refuses database 2: ERR DB index is out of range (what comes before that is stored)"
+    assert result.code == 1 and expected in result.err, result
+    with target.connect() as connection:
+        assert connection.call("KEYS", "*") == [b"k"] and connection.call("GET", "k") == b"zero"
+        connection.call("SELECT", 1)
+        assert connection.call("KEYS", "*") == [b"k"] and connection.call("GET", "k") == b"one"
+
+
 @pytest.mark.parametrize("name", ["appendonlydir/", "appendonly.aof"])
 @pytest.mark.parametrize("kind", ["oracle", "subject"])
 def test_append_only_files_are_written(kind, name, subject, start_server, tool, tmp_path):

@@ -2,11 +2,14 @@
 //!
 //! An import stores the dump that a file begins with and then runs the commands, in their order, over one
 //! connection. As they build on what was there, the server has to be empty, unless `--replace` says
-//! otherwise. A transaction that the file ends within is not run.
+//! otherwise. A transaction that the file ends within is not run. Commands are sent before the replies to
+//! earlier ones are there, so another connection tries each database before its first command: those for
+//! a database that the server does not have would change another one.
 //!
 //! An export writes a dump as the base of an append-only file: a directory with its manifest and an empty
 //! increment, or a single file as before Redis 7.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::Path;
@@ -37,6 +40,9 @@ struct Replay {
     batch: usize,
     postponed: Postponed,
     database: u32,
+    /// A connection that tries databases, and those that the server has.
+    prober: Connection,
+    usable: HashSet<Vec<u8>>,
     /// Commands to send, and how many.
     encoded: Vec<u8>,
     waiting: usize,
@@ -47,9 +53,30 @@ struct Replay {
 }
 
 impl Replay {
-    fn add(&mut self, command: Args<'_>) -> io::Result<()> {
+    /// Connects.
+    fn new(target: &Target, batch: usize) -> io::Result<Self> {
+        Ok(Replay {
+            connection: target.open()?,
+            batch,
+            postponed: Postponed::new(now_ms()),
+            database: 0,
+            prober: target.open()?,
+            usable: HashSet::new(),
+            encoded: Vec::new(),
+            waiting: 0,
+            run: 0,
+            failed: 0,
+            first_error: None,
+        })
+    }
+
+    /// Adds a command; gives the reason why it and what follows cannot be run.
+    fn add(&mut self, command: Args<'_>) -> io::Result<Option<String>> {
         let is_select = command.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"select"));
         if let Some(index) = command.get(1).filter(|_| is_select) {
+            if let Some(reason) = self.refusal(index)? {
+                return Ok(Some(reason));
+            }
             let index = std::str::from_utf8(index).ok().and_then(|text| text.parse().ok());
             self.database = index.unwrap_or(self.database);
         }
@@ -61,7 +88,21 @@ impl Replay {
         if self.waiting >= self.batch || self.encoded.len() >= SENT_BYTES {
             self.flush()?;
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Why the server does not let a database be selected, if it does not.
+    fn refusal(&mut self, index: &[u8]) -> io::Result<Option<String>> {
+        if self.usable.contains(index) {
+            return Ok(None);
+        }
+        let reply = self.prober.ask(&[&b"SELECT"[..], index])?;
+        let Some(error) = reply.as_error() else {
+            self.usable.insert(index.to_vec());
+            return Ok(None);
+        };
+        let error = String::from_utf8_lossy(error);
+        Ok(Some(format!("the server refuses database {}: {error}", index.escape_ascii())))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -85,7 +126,7 @@ impl Replay {
         }
     }
 
-    /// Runs the commands of a file; gives the reason why it is not whole.
+    /// Runs the commands of a file; gives the reason why not all of them were.
     fn run_file<R: Read>(
         &mut self,
         mut reader: Reader<R>,
@@ -96,21 +137,22 @@ impl Replay {
         encode_request(&mut self.encoded, ["SELECT", "0"]);
         self.waiting += 1;
         loop {
-            match reader.next_item() {
+            let reason = match reader.next_item() {
                 Ok(Some(Item::Command(command))) => self.add(command)?,
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => None,
                 Ok(None) => {
                     self.flush()?;
                     return Ok(None);
                 }
-                Err(failure) => {
-                    if reader.in_transaction() {
-                        encode_request(&mut self.encoded, ["DISCARD"]);
-                        self.waiting += 1;
-                    }
-                    self.flush()?;
-                    return Ok(Some(failure.to_string()));
+                Err(failure) => Some(failure.to_string()),
+            };
+            if reason.is_some() {
+                if reader.in_transaction() {
+                    encode_request(&mut self.encoded, ["DISCARD"]);
+                    self.waiting += 1;
                 }
+                self.flush()?;
+                return Ok(reason);
             }
             bar.set_position(before + reader.offset());
         }
@@ -132,17 +174,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
         total += open(part)?.length()?;
     }
     let bar = progress(total, "bytes");
-    let mut replay = Replay {
-        connection: target.open()?,
-        batch: options.batch,
-        postponed: Postponed::new(now_ms()),
-        database: 0,
-        encoded: Vec::new(),
-        waiting: 0,
-        run: 0,
-        failed: 0,
-        first_error: None,
-    };
+    let mut replay = Replay::new(&target, options.batch)?;
     let mut keys = Tally::default();
     let mut damage = None;
     for part in &parts {
