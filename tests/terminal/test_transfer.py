@@ -1,11 +1,13 @@
 """`mantissa import` and `mantissa export`: servers and files, both ways, nothing lost."""
 
 import json
+import socket
 import socketserver
 import threading
 
 import pytest
 
+from support.resp import encode
 from support.servers import free_port
 from support.waiting import until_written
 
@@ -298,6 +300,80 @@ def test_expiries_arrive_exactly(kind, start_server, tool, tmp_path):
             assert {key: connection.call("PEXPIRETIME", key) for key in times} == times, place
 
 
+class ChangingServer(socketserver.StreamRequestHandler):
+    """Passes commands on to a server, on which each key changes just before its value is read."""
+
+    def handle(self):
+        with socket.create_connection(("127.0.0.1", self.server.behind.port)) as behind:
+            back = threading.Thread(target=self.pass_back, args=(behind,))
+            back.start()
+            while words := read_words(self.rfile):
+                if words[0] in (b"DUMP", b"GET", b"HSCAN"):
+                    self.change(words[1])
+                behind.sendall(encode(words))
+            behind.shutdown(socket.SHUT_WR)
+            back.join()
+
+    def pass_back(self, behind):
+        while replies := behind.recv(1 << 16):
+            self.wfile.write(replies)
+
+    def change(self, key):
+        commands = self.server.changes.pop(key, [])
+        with self.server.behind.connect() as connection:
+            for words in commands:
+                connection.call(*words)
+
+
+@pytest.mark.parametrize("form", ["live", "rdb", "jsonl", "csv"])
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_a_value_has_no_expiry_of_another_one(form, kind, start_server, tool, tmp_path):
+    source, target = start_server(kind), start_server()
+    with source.connect() as connection:
+        connection.call("SET", "text", "volatile", "PX", 10**9)
+        connection.call("HSET", "hash", "state", "volatile")
+        connection.call("PEXPIRE", "hash", 10**9)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), ChangingServer) as server:
+        server.daemon_threads = True
+        server.behind = source
+        server.changes = {
+            b"text": [("SET", "text", "persistent")],
+            b"hash": [("DEL", "hash"), ("HSET", "hash", "state", "persistent")],
+        }
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        place = f"redis://127.0.0.1:{port}" if form == "live" else tmp_path / f"data.{form}"
+        if form != "live":
+            assert tool("export", place, "-p", port).code == 0
+        result = tool("import", place, "-p", target.port)
+        server.shutdown()
+    assert result.code == 0 and server.changes == {}, result
+    with target.connect() as connection:
+        assert connection.call("GET", "text") == connection.call("HGET", "hash", "state") == b"persistent"
+        assert [connection.call("PTTL", key) for key in ("text", "hash")] == [-1, -1]
+
+
+@pytest.mark.parametrize("denied", ["-@transaction", "-pexpiretime", "-@transaction -pexpiretime"])
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_expiries_without_transactions_and_exact_times(kind, denied, start_server, tool, tmp_path):
+    source = start_server(kind)
+    with source.connect() as connection:
+        connection.pipeline([("SET", f"k{i}", "v", "PX", 10**9) for i in range(50)])
+        connection.call("HSET", "hash", "a", 1)
+        connection.call("PEXPIRE", "hash", 10**9)
+        connection.call("RPUSH", "list", "x")
+        connection.call("ACL", "SETUSER", "default", *denied.split())
+    places = [f"redis://127.0.0.1:{source.port}", tmp_path / "data.jsonl"]
+    assert tool("export", places[1], "-p", source.port).code == 0
+    for place in places:
+        target = start_server()
+        assert tool("import", place, "-p", target.port).code == 0
+        with target.connect() as connection:
+            assert connection.call("PTTL", "list") == -1 and connection.call("DBSIZE") == 52
+            for key in ("k0", "k49", "hash"):
+                assert 0 < connection.call("PTTL", key) <= 10**9
+
+
 def module_dump():
     """A dump with a key of a module's type between two that are known."""
     identifier = 0
@@ -331,14 +407,19 @@ def test_keys_of_modules_are_named_and_left_out(subject, start_server, tool, tmp
     assert b"Usage: mantissa import" in tool("import").err
 
 
+def read_words(file):
+    """The next command of a client; empty at the end."""
+    words = []
+    for _ in range(int(file.readline()[1:] or 0)):
+        words.append(file.read(int(file.readline()[1:]) + 2)[:-2])
+    return words
+
+
 class ModuleServer(socketserver.StreamRequestHandler):
     """Plays a server before version 7 that has a key of a module's type, and no functions."""
 
     def handle(self):
-        while line := self.rfile.readline():
-            words = []
-            for _ in range(int(line[1:])):
-                words.append(self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2])
+        while words := read_words(self.rfile):
             self.wfile.write(self.reply(words))
 
     def reply(self, words):

@@ -109,36 +109,75 @@ pub(crate) struct Dumped {
     pub(crate) has_exact_expiry: bool,
 }
 
-/// When keys of the current database expire, as unix time in milliseconds; `None` for those that do not.
-/// Servers before version 7 only say how much time is left, so theirs are right to the time of a reply, and
-/// not exact.
-pub(crate) fn expiries(
+/// When a key expires as unix time in milliseconds, if it does, and what a command says of its value.
+pub(crate) struct Timed {
+    pub(crate) expires_at_ms: Option<i64>,
+    pub(crate) reply: Value,
+}
+
+/// Asks a command with one key, and when the key expires, in a transaction for each key of the current
+/// database: between two commands, a client may give a key another value and another expiry. Also says
+/// whether the times are exact: servers before version 7 only say how much time is left, so theirs are right
+/// to the time of a reply.
+///
+/// Where transactions are not allowed, the commands still follow each other.
+pub(crate) fn ask_timed(
     connection: &mut Connection,
+    name: &str,
     keys: &[Vec<u8>],
-) -> io::Result<(Vec<Option<i64>>, bool)> {
-    let mut ask_all = |name: &str| -> io::Result<Vec<Value>> {
-        let commands: Vec<_> = keys.iter().map(|key| vec![name.as_bytes().to_vec(), key.clone()]).collect();
-        connection.send_all(&commands)?;
-        keys.iter().map(|_| connection.receive_reply()).collect()
-    };
-    let times = ask_all("PEXPIRETIME")?;
-    let positive = |value: Value| value.as_integer().filter(|number| *number >= 0);
-    if times.iter().all(|time| time.as_error().is_none()) {
-        return Ok((times.into_iter().map(positive).collect(), true));
+) -> io::Result<(Vec<Timed>, bool)> {
+    let mut found = ask_both(connection, "PEXPIRETIME", name, keys)?;
+    let is_exact = found.iter().all(|(time, _)| time.as_error().is_none());
+    if !is_exact {
+        found = ask_both(connection, "PTTL", name, keys)?;
     }
-    let left = ask_all("PTTL")?;
-    let times = left.into_iter().map(|left| Ok(positive(checked(left)?).map(|left_ms| now_ms() + left_ms)));
-    Ok((times.collect::<io::Result<_>>()?, false))
+    let timed = found.into_iter().map(|(time, reply)| {
+        let time = checked(time)?.as_integer().filter(|time| *time >= 0);
+        let expires_at_ms = time.map(|time| if is_exact { time } else { now_ms() + time });
+        Ok(Timed { expires_at_ms, reply })
+    });
+    Ok((timed.collect::<io::Result<_>>()?, is_exact))
+}
+
+/// The replies to two commands for each key, from a transaction for each.
+fn ask_both(
+    connection: &mut Connection,
+    one: &str,
+    other: &str,
+    keys: &[Vec<u8>],
+) -> io::Result<Vec<(Value, Value)>> {
+    let commands = keys.iter().flat_map(|key| {
+        let with_key = |name: &str| vec![name.as_bytes().to_vec(), key.clone()];
+        [vec![b"MULTI".to_vec()], with_key(one), with_key(other), vec![b"EXEC".to_vec()]]
+    });
+    connection.send_all(&commands.collect::<Vec<_>>())?;
+    keys.iter().map(|_| transaction(connection)).collect()
+}
+
+/// The replies to two commands between MULTI and EXEC, also where only these two are allowed.
+fn transaction(connection: &mut Connection) -> io::Result<(Value, Value)> {
+    let began = connection.receive_reply()?;
+    let (one, other) = (connection.receive_reply()?, connection.receive_reply()?);
+    let end = connection.receive_reply()?;
+    if began.as_error().is_some() || one.as_error().is_some() {
+        return Ok((one, other));
+    }
+    match end {
+        Value::Array(replies) => match <[Value; 2]>::try_from(replies) {
+            Ok([one, other]) => Ok((one, other)),
+            Err(_) => Err(io::Error::other("EXEC has not given a reply to each command")),
+        },
+        // What was wrong with the second command says more than that the transaction was discarded.
+        end => Ok((Value::NullBulk, if other.as_error().is_some() { other } else { end })),
+    }
 }
 
 /// Dumps keys; `None` for those that are gone.
 pub(crate) fn dump(connection: &mut Connection, keys: &[Vec<u8>]) -> io::Result<Vec<Option<Dumped>>> {
-    let (expiries, has_exact_expiry) = expiries(connection, keys)?;
-    let commands: Vec<_> = keys.iter().map(|key| vec![b"DUMP".to_vec(), key.clone()]).collect();
-    connection.send_all(&commands)?;
+    let (timed, has_exact_expiry) = ask_timed(connection, "DUMP", keys)?;
     let mut found = Vec::with_capacity(keys.len());
-    for expires_at_ms in expiries {
-        found.push(match checked(connection.receive_reply()?)? {
+    for Timed { expires_at_ms, reply } in timed {
+        found.push(match checked(reply)? {
             Value::Bulk(payload) => Some(Dumped { payload, expires_at_ms, has_exact_expiry }),
             _ => None,
         });

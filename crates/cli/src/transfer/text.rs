@@ -5,18 +5,25 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use indicatif::ProgressBar;
+use mantissa_protocol::Value;
 use serde_json::Value as Json;
 
 use super::item::{Data, Item};
 use super::options::{ExportOptions, FileForm, ImportOptions};
-use super::progress;
 use super::sink::{Job, Pool, Tally};
-use super::source::{Keys, checked, databases, expiries, select};
+use super::source::{Keys, Timed, ask_timed, checked, databases, select};
+use super::{now_ms, progress};
+use crate::connection::Connection;
 use crate::target::Target;
 
 /// The names of the columns of CSV files.
 const COLUMNS: [&str; 7] =
     ["database", "key", "type", "expires_at_ms", "field", "value", "field_expires_at_ms"];
+
+/// How many strings are held at a time.
+const STRINGS_AT_ONCE: usize = 16;
+/// How often a key is read that changes meanwhile.
+const READINGS: usize = 5;
 
 /// Stores what a file holds.
 pub(crate) fn import(
@@ -114,40 +121,101 @@ fn write(
     mut out: impl Write,
     bar: &ProgressBar,
 ) -> io::Result<Tally> {
-    let mut connection = source.open()?;
+    let (mut connection, mut selected) = (source.open()?, None);
     let mut keys = Keys::new(source, all, None, options.pattern.as_deref(), options.batch)?;
-    let (mut tally, mut selected) = (Tally::default(), None);
+    let mut tally = Tally::default();
     if form == FileForm::Csv {
         writeln!(out, "{}", COLUMNS.join(","))?;
     }
     while let Some(batch) = keys.next()? {
         select(&mut connection, &mut selected, batch.database)?;
-        let questions: Vec<_> = batch.keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
-        connection.send_all(&questions)?;
-        let mut kinds = Vec::new();
-        for _ in &batch.keys {
-            kinds.push(checked(connection.receive_reply()?)?);
-        }
-        let (expiries, _) = expiries(&mut connection, &batch.keys)?;
-        for ((key, kind), expires_at_ms) in batch.keys.iter().zip(kinds).zip(expiries) {
-            let kind = kind.as_bytes().unwrap_or_default();
-            let Some(data) = Data::read(&mut connection, key, kind)? else {
-                if kind == b"none" || kind == b"string" {
-                    tally.gone += 1;
-                } else {
-                    tally.fail(key, "its type has no place in this form");
-                }
-                continue;
-            };
-            let item = Item { database: batch.database, key: key.clone(), expires_at_ms, data };
-            write_item(&item, form, &mut out)?;
-            tally.stored += 1;
-        }
+        read_all(&mut connection, &batch.keys, &mut tally, |key, expires_at_ms, data| {
+            let item = Item { database: batch.database, key: key.to_vec(), expires_at_ms, data };
+            write_item(&item, form, &mut out)
+        })?;
         bar.inc(batch.keys.len() as u64);
     }
     bar.finish_and_clear();
     out.flush()?;
     Ok(tally)
+}
+
+/// Reads keys of the current database, and hands out those that are there.
+fn read_all(
+    connection: &mut Connection,
+    keys: &[Vec<u8>],
+    tally: &mut Tally,
+    mut put: impl FnMut(&[u8], Option<i64>, Data) -> io::Result<()>,
+) -> io::Result<()> {
+    let questions: Vec<_> = keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
+    connection.send_all(&questions)?;
+    let (mut strings, mut others) = (Vec::new(), Vec::new());
+    for key in keys {
+        match checked(connection.receive_reply()?)?.as_bytes() {
+            Some(b"none") => tally.gone += 1,
+            Some(b"string") => strings.push(key.clone()),
+            _ => others.push(key),
+        }
+    }
+    for piece in strings.chunks(STRINGS_AT_ONCE) {
+        for (key, Timed { expires_at_ms, reply }) in piece.iter().zip(ask_timed(connection, "GET", piece)?.0)
+        {
+            if reply.as_error().is_some_and(|error| error.starts_with(b"WRONGTYPE")) {
+                others.push(key);
+            } else if let Value::Bulk(text) = checked(reply)? {
+                put(key, expires_at_ms, Data::Text(text))?;
+                tally.stored += 1;
+            } else {
+                tally.gone += 1;
+            }
+        }
+    }
+    for key in others {
+        let Reading { kind, expires_at_ms, data } = read_watched(connection, key)?;
+        if let Some(data) = data {
+            put(key, expires_at_ms, data)?;
+            tally.stored += 1;
+        } else if kind == b"none" || kind == b"string" {
+            tally.gone += 1;
+        } else {
+            tally.fail(key, "its type has no place in this form");
+        }
+    }
+    Ok(())
+}
+
+/// A value that was read by several commands.
+struct Reading {
+    kind: Vec<u8>,
+    expires_at_ms: Option<i64>,
+    /// `None` if the key is gone or of a type that has no place here.
+    data: Option<Data>,
+}
+
+/// Reads a key, again if it changes meanwhile. One that always does may be given as it was at several times.
+fn read_watched(connection: &mut Connection, key: &[u8]) -> io::Result<Reading> {
+    let mut readings = 0;
+    loop {
+        readings += 1;
+        let questions = ["WATCH", "TYPE", "PEXPIRETIME", "PTTL"];
+        connection.send_all(&questions.map(|name| vec![name.as_bytes().to_vec(), key.to_vec()]))?;
+        // A server may not allow transactions.
+        connection.receive_reply()?;
+        let kind = connection.receive_reply()?;
+        let (time, left) = (connection.receive_reply()?, connection.receive_reply()?);
+        let expires_at_ms = match time.as_integer() {
+            Some(time) => Some(time).filter(|time| *time >= 0),
+            None => checked(left)?.as_integer().filter(|left| *left >= 0).map(|left| now_ms() + left),
+        };
+        let kind = checked(kind)?.as_bytes().unwrap_or_default().to_vec();
+        let data = Data::read(connection, key, &kind);
+        connection.send_all(&["MULTI", "EXEC"].map(|name| vec![name.as_bytes().to_vec()]))?;
+        connection.receive_reply()?;
+        let has_changed = connection.receive_reply()?.is_null();
+        if !has_changed || readings == READINGS {
+            return Ok(Reading { kind, expires_at_ms, data: data? });
+        }
+    }
 }
 
 fn write_item(item: &Item, form: FileForm, out: &mut impl Write) -> io::Result<()> {
