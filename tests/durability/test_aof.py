@@ -766,3 +766,44 @@ def test_paths_of_other_names(start_server):
     server.restart()
     with server.connect() as connection:
         assert connection.call("GET", "k") == b"1"
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_a_rewrite_after_dir_has_changed_begins_there(start_server, tmp_path, policy):
+    server = logged_server(start_server, appendfsync=policy, enable_protected_configs="yes")
+    with server.connect() as connection:
+        connection.call("SET", "a", 1)
+        connection.call("CONFIG", "SET", "dir", str(tmp_path))
+        connection.call("SET", "b", 2)
+        assert not (tmp_path / FOLDER).exists()
+        for value in (3, 4):
+            connection.call("BGREWRITEAOF")
+            connection.call("SET", "c", value)
+            until_written(connection)
+            assert persistence(connection)["aof_last_bgrewrite_status"] == "ok"
+        connection.call("SET", "d", 5)
+        before = digest(connection)
+    listed = (tmp_path / FOLDER / f"{NAME}.manifest").read_text().splitlines()
+    there = sorted(path.name for path in (tmp_path / FOLDER).iterdir())
+    assert there == sorted([f"{NAME}.manifest", *(line.split()[1] for line in listed)])
+    server.terminate()
+    moved = logged_server(lambda kind, **given: start_server(kind, directory=tmp_path, **given))
+    with moved.connect() as connection:
+        assert digest(connection) == before
+        assert connection.call("MGET", "a", "b", "c", "d") == [b"1", b"2", b"4", b"5"]
+
+
+@OURS_ONLY
+def test_a_rewrite_that_fails_in_a_new_folder_leaves_the_log_where_it_was(start_server, tmp_path):
+    server = logged_server(start_server, enable_protected_configs="yes")
+    (tmp_path / FOLDER).write_bytes(b"")
+    with server.connect() as connection:
+        connection.call("SET", "a", 1)
+        connection.call("CONFIG", "SET", "dir", str(tmp_path))
+        connection.call("BGREWRITEAOF")
+        eventually(lambda: persistence(connection)["aof_last_bgrewrite_status"] == "err", "it does not fail")
+        connection.call("SET", "b", 2)
+        before = digest(connection)
+    server.restart(crash=True)
+    with server.connect() as connection:
+        assert digest(connection) == before

@@ -1,7 +1,7 @@
 //! The files of the append-only file and their manifest.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::aof::Manifest;
@@ -14,9 +14,14 @@ use crate::{notice, snapshot};
 use mantissa_config::Config;
 
 impl Files {
+    /// The folder that the configuration names.
+    pub fn directory(config: &Config) -> PathBuf {
+        Path::new(&config.dir).join(&config.appenddirname)
+    }
+
     /// Reads the manifest that the configuration names. No files if there is none.
     pub fn find(storage: &dyn Storage, config: &Config) -> Result<Self, String> {
-        let directory = Path::new(&config.dir).join(&config.appenddirname);
+        let directory = Self::directory(config);
         let name = OsString::from(&config.appendfilename);
         let manifest = Manifest::load(storage, &directory, &name).map_err(|error| {
             format!("The AOF manifest in {} can not be read: {error}", directory.display())

@@ -7,7 +7,8 @@
 //! hold everything.
 //!
 //! Switching the log on is the same, but that until the base is there nothing is listed: so what the manifest
-//! named before, if anything, stays what a start would load.
+//! named before, if anything, stays what a start would load. So is the first rewrite after `dir` has changed:
+//! the log goes on in the new folder.
 
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Write};
@@ -193,7 +194,7 @@ struct Work<'e> {
     engine: &'e Engine,
     /// The files as they were when it began.
     files: Files,
-    /// They are those that the log goes to; else the log is off, or is to be switched on by this.
+    /// They are those that the log goes to; else it is off, in another folder, or to be switched on by this.
     is_listed: bool,
     epoch: u64,
     temporary: PathBuf,
@@ -207,18 +208,26 @@ fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
     let config = &engine.active_config().config;
     let storage = &*engine.storage;
     let listed = engine.aof.files.lock().clone();
+    let is_on = listed.is_some();
+    let listed = listed.filter(|files| files.directory == Files::directory(config));
     let is_listed = listed.is_some();
     let files = match listed {
         Some(files) => files,
         None => Files::find(storage, config)?,
     };
-    let logs = is_listed || config.appendonly;
+    let logs = is_on || config.appendonly;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
     let temporary = files.path(OsStr::new(&format!("temp-rewriteaof-bg-{}.aof", std::process::id())));
     let increment = logs.then(|| next_increment(&files));
     let file = match &increment {
-        Some((_, path)) => Some(storage.create(path).map_err(|error| failed(path, error))?),
+        Some((_, path)) => {
+            if !is_listed {
+                // The log may still go to the file of this name of one that has failed.
+                let _may_not_be_there = storage.remove(path);
+            }
+            Some(storage.create(path).map_err(|error| failed(path, error))?)
+        }
         None => None,
     };
     engine.aof.control.hold_syncs(config.no_appendfsync_on_rewrite);
@@ -300,7 +309,13 @@ impl Work<'_> {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
         let switch = self.engine.aof.rewrite.begin_switch();
         let next = Box::new(move |bytes| {
-            let outcome = if is_listed { list_increment(&engine, bytes) } else { Ok(()) };
+            let outcome = match is_listed {
+                true => list_increment(&engine, bytes),
+                false => {
+                    unlist(&engine);
+                    Ok(())
+                }
+            };
             drop(switch);
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
@@ -374,6 +389,16 @@ pub(super) fn list_increment(engine: &Engine, bytes: u64) -> Result<(), String> 
     backup::pin_increment(engine, before);
     *listed = Some(files);
     Ok(())
+}
+
+/// Has nothing be listed until there is a base, since the log goes on in another folder. Run by the log's
+/// writer when the increment before is durable.
+fn unlist(engine: &Engine) {
+    let mut listed = engine.aof.files.lock();
+    if listed.take().is_some() {
+        engine.aof.is_listed.store(false, Ordering::Relaxed);
+        backup::note_move(engine);
+    }
 }
 
 /// Removes files that are not needed any more, and forgets them.

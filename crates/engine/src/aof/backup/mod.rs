@@ -33,7 +33,7 @@ use crate::state::backup::{Phase, Record};
 use crate::{notice, warning};
 
 pub use folder::adopt;
-pub(super) use shared_log::{note_failed_rewrite, pin_base, pin_increment};
+pub(super) use shared_log::{note_failed_rewrite, note_move, pin_base, pin_increment};
 
 const ABORTED: &str = "it was aborted";
 const NONE_UNDER_WAY: &str = "No backup is in progress";

@@ -66,6 +66,14 @@ pub fn pin_increment(engine: &Engine, files: &Files) {
     }
 }
 
+/// Ends a backup whose base is in the folder that the log has left.
+pub fn note_move(engine: &Engine) {
+    let record = engine.backup.record.lock().clone();
+    if record.phase == Phase::Incrementing && !record.is_own {
+        fail(engine, record.number, "the append-only file has gone on in another folder");
+    }
+}
+
 /// Ends a backup whose base a rewrite was to write.
 pub fn note_failed_rewrite(engine: &Engine, reason: &str) {
     let record = engine.backup.record.lock().clone();
