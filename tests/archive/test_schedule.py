@@ -14,6 +14,7 @@ from support.seeds import generator
 from support.servers import free_port
 from support.waiting import eventually, persistence
 
+from .conftest import Archive
 from .test_snapshots import LIBRARY, digest, numbered, store
 
 
@@ -250,6 +251,30 @@ def test_a_full_disk_delays_the_log_only(archiving, archive, start_server, tmp_p
         assert persistence(connection)["archive_log_status"] == "ok"
         before, time_s = digest(server), next_second()
     assert state_at(archive, start_server, tmp_path / "folder", time_s)[0] == before
+
+
+def test_the_log_ends_in_the_archive_in_which_it_began(archive, start_server, tmp_path):
+    other = Archive(tmp_path / "other")
+    key = tmp_path / "other.key"
+    other.do("init", "--new-key-file", key)
+    other.keys = (key,)
+    options = {"archive-url": archive.path, "archive-log": "yes", "enable-protected-configs": "yes"}
+    server = start_server("subject", options=options | {"archive-log-interval": 3600})
+    with server.connect() as connection:
+        until_logged(connection)
+        connection.call("SET", "key", "first")
+        before, time_s = digest(server), next_second()
+        connection.call("CONFIG", "SET", "archive-url", str(other.path), "archive-key-file", str(key))
+        eventually(lambda: len(other.snapshots()) == 1, "the log does not begin in the other archive")
+        eventually(lambda: status(connection)["state"] == "idle", "the snapshot does not end")
+        connection.call("SET", "key", "second")
+        later, later_s = digest(server), next_second()
+        connection.call("CONFIG", "SET", "archive-url", "")
+        eventually(lambda: status(connection)["log"] == "off", "the log does not end")
+    for where, found, at_s in ((archive, before, time_s), (other, later, later_s)):
+        restored, text = state_at(where, start_server, tmp_path / f"from-{where.path.name}", at_s)
+        assert restored == found, text
+        assert len(list((where.path / "log").iterdir())) == 1
 
 
 def test_the_log_of_an_encrypted_archive(archive, start_server, tmp_path):

@@ -57,11 +57,24 @@ enum Task {
     },
 }
 
-/// Opens the archive that the configuration names.
-fn open(config: &Config) -> io::Result<Archive<Box<dyn Store>>> {
-    let key_file = Some(config.archive_key_file.as_str()).filter(|path| !path.is_empty());
-    let key = key_file.map(|path| KeyFile::read(Path::new(path))).transpose()?;
-    Archive::open(store_at(Path::new(&config.archive_url))?, key.as_ref())
+/// Where an archive is, and the file with its keys, which may be empty.
+#[derive(Clone, PartialEq, Eq, Default)]
+struct Place {
+    url: String,
+    key_file: String,
+}
+
+impl Place {
+    /// What the configuration names.
+    fn of(config: &Config) -> Self {
+        Place { url: config.archive_url.clone(), key_file: config.archive_key_file.clone() }
+    }
+
+    fn open(&self) -> io::Result<Archive<Box<dyn Store>>> {
+        let key_file = Some(self.key_file.as_str()).filter(|path| !path.is_empty());
+        let key = key_file.map(|path| KeyFile::read(Path::new(path))).transpose()?;
+        Archive::open(store_at(Path::new(&self.url))?, key.as_ref())
+    }
 }
 
 impl Archiver {
@@ -71,7 +84,7 @@ impl Archiver {
         let config = &active.config;
         let has_archive = !config.archive_url.is_empty();
         let is_loading = engine.persistence.loading.load(Ordering::Acquire);
-        if !(has_archive && config.archive_log) || self.journal.goes_elsewhere(&config.archive_url) {
+        if !(has_archive && config.archive_log) || self.journal.goes_elsewhere(&Place::of(config)) {
             self.journal.end();
         }
         let is_busy = archive.is_running.load(Ordering::Acquire) || self.is_looking.load(Ordering::Acquire);
@@ -140,7 +153,7 @@ impl Archiver {
     /// Finds out which snapshots there are.
     fn look(&self, engine: &Engine) -> io::Result<()> {
         let active = engine.active_config();
-        list(&open(&active.config)?, &engine.archive, None)?;
+        list(&Place::of(&active.config).open()?, &engine.archive, None)?;
         let newest_ms = engine.archive.newest.lock().iter().map(|snapshot| snapshot.time_ms).max();
         engine.archive.last_ms.store(newest_ms.unwrap_or(0) as i64, Ordering::Relaxed);
         self.known.lock().clone_from(&active.config.archive_url);
@@ -150,7 +163,7 @@ impl Archiver {
     fn make_and_tell(&self, engine: &Engine, is_asked_for: bool) -> io::Result<()> {
         let (began, active) = (Instant::now(), engine.active_config());
         let config = &active.config;
-        let archive = open(config)?;
+        let archive = Place::of(config).open()?;
         notice!("Archiving to {} started", config.archive_url);
         let snapshot = self.make(engine, config, &archive, is_asked_for)?;
         let (facts, state) = (&snapshot.facts, &engine.archive);
@@ -200,7 +213,7 @@ impl Archiver {
                 let mut pipe = Pipe(BufWriter::with_capacity(BUFFER_BYTES, writer));
                 let at_cut = |locked: &mut LockedShards<'_>| {
                     if config.archive_log {
-                        self.journal.begin(engine, locked);
+                        self.journal.begin(engine, locked, Place::of(config));
                     }
                 };
                 let cut = snapshot::write_for_archive(engine, &mut pipe, at_cut)?;

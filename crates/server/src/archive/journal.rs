@@ -18,6 +18,8 @@ use mantissa_store::LockedShards;
 use mantissa_sys::clock::unix_ms;
 use parking_lot::{Condvar, Mutex};
 
+use super::Place;
+
 /// Bytes of commands in a segment.
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// Bytes of the log that may wait to be read, and as many again to be stored.
@@ -34,7 +36,7 @@ const FINISH_TIME_MAX: Duration = Duration::from_secs(10);
 pub struct Journal {
     is_on: AtomicBool,
     /// The archive that it goes to.
-    url: Mutex<String>,
+    place: Mutex<Place>,
     ends: AtomicBool,
     is_running: Mutex<bool>,
     changed: Condvar,
@@ -42,6 +44,8 @@ pub struct Journal {
 
 /// What is to be stored.
 struct Tail {
+    /// The archive that has the snapshot it follows.
+    place: Place,
     reader: Reader,
     history: String,
     /// The offset of the log's byte 0, which tells whether offsets go on.
@@ -62,12 +66,12 @@ impl Journal {
     }
 
     /// Whether it goes to another archive than this.
-    pub fn goes_elsewhere(&self, url: &str) -> bool {
-        self.is_on() && *self.url.lock() != url
+    pub(super) fn goes_elsewhere(&self, place: &Place) -> bool {
+        self.is_on() && *self.place.lock() != *place
     }
 
-    /// Begins at this instant, if it is off.
-    pub fn begin(self: &Arc<Self>, engine: &Engine, all: &LockedShards<'_>) {
+    /// Begins at this instant, if it is off, in the archive that gets the snapshot of this instant.
+    pub(super) fn begin(self: &Arc<Self>, engine: &Engine, all: &LockedShards<'_>, place: Place) {
         let mut is_running = self.is_running.lock();
         if *is_running {
             return;
@@ -75,6 +79,7 @@ impl Journal {
         let Some(reader) = backlog::begin_archive_log(engine, all, WAITING_BYTES_MAX) else { return };
         let replication = &engine.replication;
         let mut tail = Tail {
+            place: place.clone(),
             history: replication.history().id,
             origin: replication.offset_of(0),
             start: replication.offset_of(reader.lsn()),
@@ -97,7 +102,7 @@ impl Journal {
         match engine.spawn("archive-log", body) {
             Ok(()) => {
                 *is_running = true;
-                self.url.lock().clone_from(&engine.active_config().config.archive_url);
+                *self.place.lock() = place;
                 self.is_on.store(true, Ordering::Release);
             }
             Err(error) => {
@@ -193,7 +198,9 @@ impl Tail {
             return;
         }
         let log = &engine.archive.log;
-        let stored: io::Result<_> = super::open(&engine.active_config().config)
+        let stored: io::Result<_> = self
+            .place
+            .open()
             .and_then(|archive| archive.put_segment(&self.history, self.start, &self.frames));
         match stored {
             Ok(segment) => {
