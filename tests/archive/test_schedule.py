@@ -313,6 +313,27 @@ def test_old_parts_of_the_log_go_with_their_snapshots(archiving, archive):
         assert len(list((archive.path / "log").iterdir())) == 1
 
 
+def test_snapshots_of_others_are_not_gone_back_to(archiving, archive, start_server, subject, tmp_path):
+    server = archiving(log="yes", log_interval=1)
+    store(subject, [("other", 1)])
+    known = []
+    with server.connect() as connection:
+        until_logged(connection)
+        for value in range(2):
+            archive.create(subject)
+            next_second()
+            connection.call("SET", "key", value)
+            known.append((digest(server), next_second()))
+            stored(connection)
+    # The first second has more of the log behind it, the last has none.
+    for value, (before, time_s) in enumerate(known):
+        found, text = state_at(archive, start_server, tmp_path / str(value), time_s)
+        assert found == before, text
+        archive.do("restore", "--at", time_s, "--only-key", "key", "-p", subject.port, "--replace")
+        with subject.connect() as connection:
+            assert connection.call("GET", "key") == b"%d" % value
+
+
 def until_keys(connection, database, count):
     text = f"db{database}:keys={count},"
     eventually(lambda: text in connection.call("INFO", "keyspace").decode(), "the data do not come")

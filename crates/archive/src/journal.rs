@@ -15,6 +15,7 @@
 //! encryption only who has the read key can read it. Segments need no lock, since they have names of their
 //! own and no manifest names them.
 
+use std::collections::HashMap;
 use std::io;
 
 use crate::keys::{ChunkName, compress, decompress};
@@ -175,22 +176,20 @@ impl<S: Store> Archive<S> {
         self.store.delete(&format!("{FOLDER}/{}", segment.name))
     }
 
-    /// The newest snapshot that has nothing of the time after a second.
+    /// The newest snapshot that has nothing of the time after a second. Where several servers have stored
+    /// some, it is of the one whose log goes on behind that time, or else furthest.
     pub fn find_at(&self, time_s: u64) -> io::Result<Snapshot> {
         let end_ms = time_s.saturating_add(1).saturating_mul(1000);
-        let (mut found, mut damage) = (None, None);
+        let (mut found, mut damage) = (Vec::new(), None);
         for (_, snapshot) in self.each_snapshot()? {
             match snapshot {
-                Ok(snapshot) if snapshot.facts.created_ms < end_ms => found = Some(snapshot),
+                Ok(snapshot) if snapshot.facts.created_ms < end_ms => found.push(snapshot),
                 Ok(_) => {}
                 Err(error) => damage = Some(error),
             }
         }
-        match (found, damage) {
-            (Some(snapshot), _) => Ok(snapshot),
-            (None, Some(error)) => Err(error),
-            (None, None) => Err(io::Error::other("no snapshot is as old as that")),
-        }
+        let absent = || damage.unwrap_or_else(|| io::Error::other("no snapshot is as old as that"));
+        newest_of_one(found, &self.segments()?, time_s).ok_or_else(absent)
     }
 
     /// Calls `take` with the commands that follow `position`, up to and with those of the second `time_s`.
@@ -228,6 +227,33 @@ impl<S: Store> Archive<S> {
         }
         Ok(replayed)
     }
+}
+
+/// The newest of `snapshots`, the oldest of which is first, that is of the same server as the one whose log
+/// goes on behind a second, or else furthest.
+fn newest_of_one(snapshots: Vec<Snapshot>, segments: &[Segment], time_s: u64) -> Option<Snapshot> {
+    let history = |snapshot: &Snapshot| snapshot.facts.position.as_ref().map(|at| at.history.clone());
+    let mut ends: HashMap<&str, u64> = HashMap::new();
+    for segment in segments {
+        let end_s = ends.entry(&segment.history).or_default();
+        *end_s = segment.last_s.max(*end_s);
+    }
+    let end_of = |snapshot: &Snapshot| {
+        let position = snapshot.facts.position.as_ref();
+        position
+            .and_then(|at| ends.get(&*at.history))
+            .map_or(0, |end_s| (*end_s).min(time_s.saturating_add(1)))
+    };
+    // Of equal ones the last is taken.
+    let best = snapshots.iter().max_by_key(|snapshot| end_of(snapshot))?;
+    let (best_history, best_source) = (history(best), best.facts.source.clone());
+    // A history that goes on behind the second has not been followed by another before.
+    let reaches = end_of(best) > time_s;
+    let is_same = |snapshot: &Snapshot| {
+        let is_of_history = best_history.is_some() && history(snapshot) == best_history;
+        is_of_history || !reaches && snapshot.facts.source == best_source
+    };
+    snapshots.into_iter().rfind(is_same)
 }
 
 impl Segment {
