@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import socket
 import threading
 import time
 import urllib.request
@@ -117,6 +118,22 @@ def test_a_schedule_and_retention(archiving, archive):
         eventually(lambda: status(connection)["state"] != "running", "the snapshot does not end")
     assert len(archive.snapshots()) == 2
     archive.do("verify")
+
+
+def test_retention_is_for_each_server(archiving, archive, subject, tmp_path):
+    server = archiving(keep_last=2)
+    store(subject, [("other", 1)])
+    other = archive.create(subject)
+    file = tmp_path / "monday.rdb"
+    archive.do("export", "latest", file)
+    of_file = archive.create(file)
+    with server.connect() as connection:
+        made = [archived(connection)["snapshot"] for _ in range(3)]
+    kept = [other["snapshot"], of_file["snapshot"], *made[1:]]
+    assert [one["snapshot"] for one in archive.snapshots()] == kept
+    assert archive.snapshots()[-1]["source"] == f"{socket.gethostname()}:{server.port}"
+    archive.do("prune", "--keep-last", 1)
+    assert [one["snapshot"] for one in archive.snapshots()] == [kept[0], kept[1], kept[3]]
 
 
 def test_a_restart_neither_delays_nor_repeats(archiving, archive):

@@ -19,7 +19,7 @@ const HOUR_MS: u64 = 3_600_000;
 /// The number of the period in which an hour since 1970 is.
 type Period = fn(i64) -> i64;
 
-/// Which snapshots to keep: those that any of the rules keeps.
+/// Which snapshots to keep: of each source those that any of the rules keeps.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Retention {
     /// So many of the newest.
@@ -44,8 +44,24 @@ impl Retention {
 
     /// For each snapshot whether it is kept. They are in order, the oldest first.
     fn keeps(&self, snapshots: &[Snapshot]) -> Vec<bool> {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, snapshot) in snapshots.iter().enumerate() {
+            places.entry(server_of(&snapshot.facts.source)).or_default().push(place);
+        }
         let mut keeps = vec![false; snapshots.len()];
-        let newest = snapshots.len().saturating_sub(self.last);
+        for places in places.values() {
+            let times: Vec<u64> = places.iter().map(|&place| snapshots[place].facts.created_ms).collect();
+            for (&place, keep) in places.iter().zip(self.keeps_of_source(&times)) {
+                keeps[place] = keep;
+            }
+        }
+        keeps
+    }
+
+    /// The same for the times of the snapshots of one source.
+    fn keeps_of_source(&self, times_ms: &[u64]) -> Vec<bool> {
+        let mut keeps = vec![false; times_ms.len()];
+        let newest = times_ms.len().saturating_sub(self.last);
         keeps[newest..].fill(true);
         let periods: [(usize, Period); 4] = [
             (self.hourly, |hour| hour),
@@ -59,8 +75,8 @@ impl Retention {
         ];
         for (count, period_of) in periods {
             let (mut left, mut last) = (count, None);
-            for (keep, snapshot) in keeps.iter_mut().zip(snapshots).rev() {
-                let period = period_of((snapshot.facts.created_ms / HOUR_MS) as i64);
+            for (keep, time_ms) in keeps.iter_mut().zip(times_ms).rev() {
+                let period = period_of((time_ms / HOUR_MS) as i64);
                 if last != Some(period) && left > 0 {
                     (*keep, last) = (true, Some(period));
                     left -= 1;
@@ -69,6 +85,12 @@ impl Retention {
         }
         keeps
     }
+}
+
+/// The source, if it is a server: `HOST:PORT`. Empty for all others, since files are often named after times.
+fn server_of(source: &str) -> &str {
+    let port = source.rsplit_once(':').map_or("", |(_, port)| port);
+    if port.parse::<u16>().is_ok() { source } else { "" }
 }
 
 /// What was removed, or would be.
@@ -205,6 +227,25 @@ mod tests {
         let snapshots: Vec<_> = days.iter().map(snapshot).collect();
         let keeps = retention.keeps(&snapshots);
         days.iter().zip(keeps).filter(|(_, keep)| *keep).map(|(day, _)| *day).collect()
+    }
+
+    #[test]
+    fn rules_are_for_each_source() {
+        let snapshot = |(hour, source): (u64, &&str)| Snapshot {
+            name: String::new(),
+            facts: Facts { created_ms: hour * HOUR_MS, source: (*source).to_owned(), ..Facts::default() },
+            manifest: Manifest::default(),
+        };
+        let sources = ["a:1", "b:1", "monday.rdb", "b:1", "a:1", "b:1", "[::1]:1", "b:1", "/tuesday.rdb"];
+        let snapshots: Vec<_> = (0..).zip(&sources).map(snapshot).collect();
+        let keeps = |retention: Retention| {
+            let kept = retention.keeps(&snapshots).into_iter().zip(0..).filter(|(keep, _)| *keep);
+            kept.map(|(_, place)| place).collect::<Vec<_>>()
+        };
+        let none = Retention::default();
+        assert_eq!(keeps(Retention { last: 1, ..none }), [4, 6, 7, 8]);
+        assert_eq!(keeps(Retention { daily: 3, ..none }), [4, 6, 7, 8]);
+        assert_eq!(keeps(Retention { last: 2, hourly: 3, ..none }), [0, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

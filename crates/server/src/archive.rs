@@ -77,6 +77,15 @@ impl Place {
     }
 }
 
+/// The name of this machine, which tells its servers from those of others in the same archive.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "127.0.0.1".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
 impl Archiver {
     /// Begins a snapshot if one is due. To be called from time to time.
     pub fn tick(self: &Arc<Self>, engine: &Engine) {
@@ -197,7 +206,7 @@ impl Archiver {
         archive: &Archive<impl Store>,
         is_asked_for: bool,
     ) -> io::Result<Snapshot> {
-        let source = format!("127.0.0.1:{}", engine.host().facts().port);
+        let source = format!("{}:{}", host_name(), engine.host().facts().port);
         let scratch = archive.scratch(PathBuf::from(&config.dir))?;
         let origin = Origin {
             source: &source,
