@@ -78,8 +78,13 @@ def test_paths_are_commands(rest):
 
 def test_get_without_credentials_changes_nothing(rest):
     commands = ["set/a/1", "flushall", "eval/return/0", "publish/c/m", "config/set/maxmemory/1", "debug/sleep/0"]
+    commands += ["script/flush", "script/load/return%201", "script/kill", "function/kill", "memory/purge"]
+    commands += ["mantissa.ticket", "mantissa.jobs/stop/1", "client/setname/x", "mantissa.packed/f64/zincrby/z/1/a"]
     for path in [f"/{command}" for command in commands]:
         assert content(rest.ask(path)) == {"error": NOTHING_FOR_PAGES}, path
+    for path in ["/ping", "/info/server", "/time", "/command/count", "/script/exists/0", "/memory/help"]:
+        assert "result" in content(rest.ask(path)), path
+    assert content(rest.ask("/mantissa.packed/f64/get/none")).get("error") != NOTHING_FOR_PAGES
     token = {"Authorization": "Bearer any"}
     assert content(rest.ask("/set/a/1", fields=token)) == {"result": "OK"}
     assert content(rest.ask("/set/a/2?_token=any")) == {"result": "OK"}

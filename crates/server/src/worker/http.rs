@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::spec::Flags;
 use mantissa_engine::{Engine, Session, sessions};
 use mantissa_net::http::{BodyReader, Framing, Head, Method, Response, Status};
 use mantissa_net::{Conn, Driver, Socket};
@@ -25,6 +25,54 @@ use crate::websocket::{Upgrade, ticket};
 const UNSENT_BYTES_MAX: usize = 1 << 20;
 /// How long a replica may take to have the writes that a client knows of.
 const BEHIND_TIME_MAX: Duration = Duration::from_secs(5);
+/// Commands without the flag `readonly` that change nothing either.
+const HARMLESS: &[&str] = &[
+    "acl|cat",
+    "acl|genpass",
+    "acl|whoami",
+    "client|getname",
+    "client|getredir",
+    "client|id",
+    "client|info",
+    "client|trackinginfo",
+    "cluster|countkeysinslot",
+    "cluster|getkeysinslot",
+    "cluster|info",
+    "cluster|keyslot",
+    "cluster|links",
+    "cluster|myid",
+    "cluster|myshardid",
+    "cluster|nodes",
+    "cluster|shards",
+    "cluster|slot-stats",
+    "cluster|slots",
+    "command",
+    "command|count",
+    "command|docs",
+    "command|getkeys",
+    "command|getkeysandflags",
+    "command|info",
+    "command|list",
+    "echo",
+    "function|dump",
+    "function|list",
+    "function|stats",
+    "info",
+    "mantissa.jobs|list",
+    "memory|doctor",
+    "memory|malloc-stats",
+    "memory|stats",
+    "ping",
+    "pubsub|channels",
+    "pubsub|numpat",
+    "pubsub|numsub",
+    "pubsub|shardchannels",
+    "pubsub|shardnumsub",
+    "role",
+    "script|exists",
+    "script|show",
+    "time",
+];
 const LATE: &str = "ERR this replica has not received the writes that Upstash-Sync-Token tells of";
 
 /// Answers a connection that is not to be served; within TLS there is nothing to answer with.
@@ -287,12 +335,9 @@ impl Worker<'_> {
         let Some(command) = plan.commands.iter().next() else { return false };
         let args = OwnedArgs::from_slices(&command);
         self.context.resolve(args.as_args()).is_ok_and(|command| {
-            let flags = command.info.flags;
-            !flags.has(Flags::READONLY)
-                && (flags.has(Flags::WRITE)
-                    || flags.has(Flags::ADMIN)
-                    || flags.has(Flags::MAY_REPLICATE)
-                    || command.info.traits.has(Traits::RUNS_SCRIPTS))
+            let name = command.registered_name();
+            let is_harmless = HARMLESS.contains(&name) || name.ends_with("|help");
+            !command.info.flags.has(Flags::READONLY) && !is_harmless
         })
     }
 
