@@ -228,6 +228,28 @@ def test_text_that_is_no_command_ends_the_connection(one, text):
         assert client.read_close() == 1007
 
 
+def test_an_id_is_short(one):
+    with connected(one) as client:
+        client.send_json({"id": "x" * 1022, "command": ["PING"]})
+        assert client.read_json() == {"id": "x" * 1022, "reply": "PONG"}
+        client.send_json({"id": "x" * 1023, "command": ["PING"]})
+        assert client.read_close() == 1007
+
+
+def test_who_waits_is_read_from_up_to_a_bound_of_ids(server):
+    with connected(server) as client, server.connect() as admin:
+        client.socket.settimeout(2)
+        client.send_json({"command": ["BLPOP", "list", 0]})
+        sent = 0
+        try:
+            for sent in range(30_000):
+                client.send_json({"id": f"{sent:01000}", "command": ["PING"]})
+        except TimeoutError:
+            pass
+        assert sent < 29_999, "the server reads on"
+        assert admin.call("DBSIZE") == 0
+
+
 def test_kinds_of_messages_do_not_mix(one):
     with connected(one) as client:
         client.ask("PING")

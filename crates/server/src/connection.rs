@@ -83,6 +83,14 @@ impl Wire {
             Wire::Http(http) => http.waiting_bytes(),
         }
     }
+
+    /// Bytes of the ids of commands that have not been answered.
+    pub fn id_bytes(&self) -> usize {
+        match self {
+            Wire::WebSocket(websocket) => websocket.ids.byte_len(),
+            Wire::Resp | Wire::Http(_) => 0,
+        }
+    }
 }
 
 /// A client's connection, owned by the worker that serves it.

@@ -54,7 +54,7 @@ pub struct WebSocket {
     /// Settled by the opening request, else by the first message.
     pub kind: Option<Kind>,
     /// The ids of commands in JSON that have not been answered: JSON, empty for none.
-    pub ids: VecDeque<Vec<u8>>,
+    pub ids: Ids,
     /// JSON that has not been given to the driver.
     pub outgoing: Vec<u8>,
     /// The last frame, once it is known: the connection ends when what has come before has been answered.
@@ -63,6 +63,38 @@ pub struct WebSocket {
     heard_ms: i64,
     /// A ping has been sent since.
     is_pinged: bool,
+}
+
+/// The ids of commands, in order.
+#[derive(Default)]
+pub struct Ids {
+    queue: VecDeque<Vec<u8>>,
+    /// Bytes that the queue takes.
+    bytes: usize,
+}
+
+impl Ids {
+    /// The id of one more command.
+    pub fn push(&mut self, id: Vec<u8>) {
+        self.bytes += Self::bytes_of(&id);
+        self.queue.push_back(id);
+    }
+
+    /// Takes the id of the first command; empty if it has none.
+    pub fn take_first(&mut self) -> Vec<u8> {
+        let id = self.queue.pop_front().unwrap_or_default();
+        self.bytes = self.bytes.saturating_sub(Self::bytes_of(&id));
+        id
+    }
+
+    /// Bytes that they take.
+    pub fn byte_len(&self) -> usize {
+        self.bytes
+    }
+
+    fn bytes_of(id: &Vec<u8>) -> usize {
+        size_of_val(id) + id.len()
+    }
 }
 
 /// What is to be done about a client that says nothing.
@@ -83,7 +115,7 @@ impl WebSocket {
             decoder: Decoder::new(Limits { frame_bytes_max: 0, message_bytes_max: 0 }),
             incoming: Incoming::default(),
             kind,
-            ids: VecDeque::new(),
+            ids: Ids::default(),
             outgoing: Vec::new(),
             farewell: None,
             heard_ms: now_ms,
@@ -108,7 +140,7 @@ impl WebSocket {
             (b"text", self.incoming.text.clone()),
             (b"outgoing", self.outgoing.clone()),
         ];
-        pairs.extend(self.ids.iter().map(|id| (&b"command"[..], id.clone())));
+        pairs.extend(self.ids.queue.iter().map(|id| (&b"command"[..], id.clone())));
         Some(pairs)
     }
 
@@ -125,7 +157,7 @@ impl WebSocket {
                 }
                 b"text" => websocket.incoming.text = value.to_vec(),
                 b"outgoing" => websocket.outgoing = value.to_vec(),
-                b"command" => websocket.ids.push_back(value.to_vec()),
+                b"command" => websocket.ids.push(value.to_vec()),
                 _ => {}
             }
         }
@@ -166,7 +198,7 @@ impl WebSocket {
     pub fn take_command(&mut self) -> Result<(), String> {
         let text = std::mem::take(&mut self.incoming.text);
         let id = json::request(&text, &mut self.incoming.binary)?;
-        self.ids.push_back(id);
+        self.ids.push(id);
         Ok(())
     }
 
@@ -197,7 +229,7 @@ impl WebSocket {
         match self.kind {
             Some(Kind::Json) => {
                 let id = match source {
-                    Source::Reply if !resp.is_empty() => self.ids.pop_front().unwrap_or_default(),
+                    Source::Reply if !resp.is_empty() => self.ids.take_first(),
                     _ => Vec::new(),
                 };
                 json::messages(resp, &id, source == Source::Push, |message| {

@@ -10,6 +10,9 @@ use mantissa_protocol::json::parse_message;
 use mantissa_protocol::{DecodeError, NESTING_MAX, base64, encode_request};
 use mantissa_store::json::write_string;
 
+/// Bytes of an id, at most.
+const ID_BYTES_MAX: usize = 1024;
+
 /// Appends the request that a command in JSON stands for. Returns its id as JSON, empty if there is none.
 ///
 /// # Errors
@@ -17,6 +20,9 @@ use mantissa_store::json::write_string;
 /// Why the text is no command.
 pub fn request(text: &[u8], out: &mut Vec<u8>) -> Result<Vec<u8>, String> {
     let (id, commands) = parse_message(text)?;
+    if id.len() > ID_BYTES_MAX {
+        return Err(format!("ERR the id is longer than {ID_BYTES_MAX} bytes"));
+    }
     for command in commands.iter() {
         encode_request(out, command);
     }
@@ -247,6 +253,12 @@ mod tests {
             r#"[{"base65":"Zm9v"}]"#,
         ] {
             assert!(asked(bad).is_err(), "{bad}");
+        }
+        for (len, is_good) in [(ID_BYTES_MAX - 2, true), (ID_BYTES_MAX - 1, false)] {
+            let text = format!(r#"{{"id":"{}","command":["PING"]}}"#, "x".repeat(len));
+            let mut out = Vec::new();
+            assert_eq!(request(text.as_bytes(), &mut out).is_ok(), is_good, "{len}");
+            assert_eq!(out.is_empty(), !is_good, "nothing is run");
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn collect(connection: &mut Connection, reply: &mut Reply) -> usize {
     if resp.is_empty() {
         // Nothing is to be answered, unless the command waits: then the answer comes later.
         if connection.session.blocked.is_none() {
-            websocket.ids.pop_front();
+            websocket.ids.take_first();
         }
     } else {
         let mut out = std::mem::take(&mut websocket.outgoing);
@@ -73,7 +73,8 @@ pub(super) fn collect(connection: &mut Connection, reply: &mut Reply) -> usize {
 
 /// Stops reading from a client that does not read, or has sent enough while it waits.
 pub(super) fn hold_websocket(driver: &mut Driver, connection: &Connection) {
-    let waiting = connection.partial.as_ref().map_or(0, |partial| partial.buffer.len());
+    let requests = connection.partial.as_ref().map_or(0, |partial| partial.buffer.len());
+    let waiting = requests + connection.wire.id_bytes();
     if connection.session.closing {
         driver.pause_reading(connection.conn);
     } else if connection.held || connection.is_waiting() && waiting > WAITING_BYTES_MAX {
