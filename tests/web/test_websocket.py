@@ -625,6 +625,26 @@ def test_limits_of_frames_and_messages(one):
         assert client.read_close() == 1009
 
 
+def test_a_message_in_progress_counts(server):
+    begun = frame(TEXT, b'["ECHO","' + b"x" * 3_000_000)[:2_000_000]
+    with connected(server) as client, server.connect() as admin:
+        client.send_raw(begun)
+        own = admin.call("CLIENT", "ID")
+
+        def used():
+            lines = admin.call("CLIENT", "LIST").decode().splitlines()
+            return max(int(line.split(" qbuf=")[1].split()[0]) for line in lines if f"id={own} " not in line)
+
+        eventually(lambda: used() > 1_990_000, "it is not listed")
+        admin.call("CONFIG", "SET", "client-query-buffer-limit", "1mb")
+        client.send_raw(b"xx")
+        assert eventually_closed(client)
+    with connected(server) as client, server.connect() as admin:
+        admin.call("CONFIG", "SET", "client-query-buffer-limit", "1gb", "maxmemory-clients", "1500000")
+        client.send_raw(begun)
+        assert eventually_closed(client)
+
+
 def test_a_silent_client_is_asked_and_closed(one):
     with one.connect() as admin:
         admin.call("CONFIG", "SET", "websocket-timeout", "4")

@@ -91,6 +91,24 @@ impl Wire {
             Wire::Resp | Wire::Http(_) => 0,
         }
     }
+
+    /// Bytes of a text message that is not complete, and of ids.
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        match self {
+            Wire::WebSocket(websocket) => websocket.incoming.text.len() + websocket.ids.byte_len(),
+            Wire::Resp | Wire::Http(_) => 0,
+        }
+    }
+
+    /// Unused bytes of the buffer for text messages.
+    #[inline]
+    fn free_bytes(&self) -> usize {
+        match self {
+            Wire::WebSocket(websocket) => websocket.incoming.text.capacity() - websocket.incoming.text.len(),
+            Wire::Resp | Wire::Http(_) => 0,
+        }
+    }
 }
 
 /// A client's connection, owned by the worker that serves it.
@@ -160,12 +178,15 @@ impl Connection {
         }
     }
 
-    /// Notes how many bytes of input the connection keeps, and how large their buffer is or becomes.
+    /// Notes how many bytes of input the connection keeps, with those of its wire, and how large their buffer
+    /// is or becomes.
     pub fn note_query(&self, len: usize, capacity: usize) {
         let read = self.partial.as_ref().map_or(0, |partial| partial.parser.bytes_read()).min(len);
         let shared = &self.session.shared;
-        shared.query_bytes.store((len - read) as u64, Ordering::Relaxed);
-        shared.query_free_bytes.store((capacity.max(len) - len + read) as u64, Ordering::Relaxed);
+        let used = len - read + self.wire.kept_bytes();
+        let free = capacity.max(len) - len + read + self.wire.free_bytes();
+        shared.query_bytes.store(used as u64, Ordering::Relaxed);
+        shared.query_free_bytes.store(free as u64, Ordering::Relaxed);
     }
 
     /// What is kept of WebSocket, if that is spoken.

@@ -120,7 +120,7 @@ pub fn close_for_output(context: &Context, connection: &mut Connection) {
 /// Marks a client for closing if a request takes too much: the bytes at hand, with what is queued in MULTI.
 pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize) {
     let queued = connection.session.transaction.as_ref().map_or(0, |transaction| transaction.argument_bytes);
-    let bytes = (bytes + queued) as u64;
+    let bytes = (bytes + connection.wire.kept_bytes() + queued) as u64;
     if connection.session.killed || bytes <= context.active.config.client_query_buffer_limit {
         return;
     }

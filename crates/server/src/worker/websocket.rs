@@ -13,6 +13,7 @@ use mantissa_protocol::{Protocol, Reply};
 use super::Worker;
 use super::input::Input;
 use crate::connection::{Connection, Wire};
+use crate::limits;
 use crate::websocket::{Kind, Silence, Source, Upgrade, WebSocket};
 
 /// Unsent bytes beyond which a client is not read from.
@@ -150,6 +151,10 @@ impl Worker<'_> {
             connection.held = true;
             driver.hold_reading(conn);
             driver.notify_sent(conn);
+        }
+        if partial.is_none() && !has_more {
+            connection.note_query(0, 0);
+            limits::bound_query(&self.context, &mut connection, 0);
         }
         self.connections[conn.index()] = Some(connection);
         if let Some(mut partial) = partial {
