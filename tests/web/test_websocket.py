@@ -219,6 +219,17 @@ def test_ids_stay_with_their_commands(server):
         assert client.read_json() == {"reply": "OK"}
 
 
+def test_ids_stay_with_their_commands_behind_a_silent_wait(server):
+    with connected(server) as client:
+        commands = [["CLIENT", "REPLY", "SKIP"], ["BLPOP", "none", "0.05"], ["ECHO", "a"], ["CLIENT", "REPLY", "OFF"]]
+        commands += [["BLPOP", "none", "0.05"], ["PING"], ["CLIENT", "REPLY", "ON"], ["ECHO", "b"]]
+        for number, command in enumerate(commands):
+            client.send_json({"id": number, "command": command})
+        assert client.read_json() == {"id": 2, "reply": "a"}
+        assert client.read_json() == {"id": 6, "reply": "OK"}
+        assert client.read_json() == {"id": 7, "reply": "b"}
+
+
 @pytest.mark.parametrize("text", ["", "1", "[]", "{}", "[[]]", "[null]", '["a"', '{"command":"x"}', '["a"] b'])
 def test_text_that_is_no_command_ends_the_connection(one, text):
     with connected(one) as client:

@@ -393,6 +393,8 @@ impl<'e> Worker<'e> {
         let Some(reply) = ended else { return };
         if let Some(reply) = reply {
             self.send_bytes(driver, conn, reply, (lsn, Source::Reply));
+        } else if let Some(websocket) = connection.websocket() {
+            websocket.ids.take_first();
         }
         self.resume(driver, conn);
     }
