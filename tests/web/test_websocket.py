@@ -306,6 +306,20 @@ def test_pushes_in_json(server):
         assert client.ask("PING") == {"reply": "PONG"}
 
 
+def test_unasked_pushes_have_no_id(server):
+    with connected(server) as client:
+        commands = [["CLIENT", "TRACKING", "ON"], ["GET", "a"], ["SET", "a", "1"], ["FLUSHALL"]]
+        commands += [["SUBSCRIBE", "c"], ["PUBLISH", "c", "m"], ["UNSUBSCRIBE", "c"], ["PING"]]
+        for number, command in enumerate(commands):
+            client.send_json({"id": number, "command": command})
+        messages = [client.read_json()]
+        while messages[-1].get("id") != len(commands) - 1:
+            messages.append(client.read_json())
+        assert [message["id"] for message in messages if "id" in message] == list(range(len(commands)))
+        unasked = [message["push"] for message in messages if "id" not in message]
+        assert ["invalidate", ["a"]] in unasked and ["message", "c", "m"] in unasked
+
+
 def test_keyspace_events(server):
     with connected(server) as client, server.connect() as other:
         other.call("CONFIG", "SET", "notify-keyspace-events", "KEA")

@@ -29,14 +29,19 @@ pub fn request(text: &[u8], out: &mut Vec<u8>) -> Result<Vec<u8>, String> {
     Ok(id.to_vec())
 }
 
-/// Shows each message that replies become. `id` goes with all of them; `is_push` has all of them be pushes.
+/// The first words of pushes that answer a command.
+const ANSWERS: [&[u8]; 6] =
+    [b"subscribe", b"unsubscribe", b"psubscribe", b"punsubscribe", b"ssubscribe", b"sunsubscribe"];
+
+/// Shows each message that replies become. `id` goes with all but pushes that answer nothing; `is_push` has
+/// all of them be pushes.
 pub fn messages(resp: &[u8], id: &[u8], is_push: bool, mut show: impl FnMut(&[u8])) {
     let mut reader = Reader { bytes: resp };
     let mut message = Vec::with_capacity(resp.len() + 32);
     while let Some(&kind) = reader.bytes.first() {
         message.clear();
         message.push(b'{');
-        if !id.is_empty() {
+        if !id.is_empty() && (kind != b'>' || reader.is_answer()) {
             message.extend_from_slice(b"\"id\":");
             message.extend_from_slice(id);
             message.push(b',');
@@ -92,6 +97,16 @@ impl<'a> Reader<'a> {
         let text = self.bytes.get(..len)?;
         self.bytes = self.bytes.get(len + 2..)?;
         Some(text)
+    }
+
+    /// Whether the push that comes next answers a command.
+    fn is_answer(&self) -> bool {
+        let mut ahead = Reader { bytes: self.bytes };
+        let word = ahead.line().and_then(|_| ahead.line()).and_then(|line| match line.split_first()? {
+            (b'$', len) => ahead.bulk(len),
+            _ => None,
+        });
+        word.is_some_and(|word| ANSWERS.contains(&word))
     }
 
     /// Steps over a value. None if it is cut.
@@ -280,7 +295,9 @@ mod tests {
             (b"*2\r\n:1\r\n-ERR x\r\n", r#"{"id":7,"reply":[1,{"error":"ERR x"}]}"#),
             (b"%2\r\n+a\r\n:1\r\n:2\r\n*0\r\n", r#"{"id":7,"reply":{"a":1,"2":[]}}"#),
             (b"~1\r\n_\r\n", r#"{"id":7,"reply":[null]}"#),
-            (b">2\r\n+a\r\n+b\r\n", r#"{"id":7,"push":["a","b"]}"#),
+            (b">2\r\n+a\r\n+b\r\n", r#"{"push":["a","b"]}"#),
+            (b">2\r\n$7\r\nmessage\r\n+b\r\n", r#"{"push":["message","b"]}"#),
+            (b">2\r\n$9\r\nsubscribe\r\n+b\r\n", r#"{"id":7,"push":["subscribe","b"]}"#),
         ] {
             assert_eq!(shown(resp, "7"), [wanted]);
         }

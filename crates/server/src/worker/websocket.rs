@@ -60,8 +60,10 @@ pub(super) fn collect(connection: &mut Connection, reply: &mut Reply) -> usize {
             websocket.ids.take_first();
         }
     } else {
+        // A command that waits has not been answered: what there is comes unasked.
+        let source = if connection.session.blocked.is_some() { Source::Push } else { Source::Reply };
         let mut out = std::mem::take(&mut websocket.outgoing);
-        websocket.frame(&resp, Source::Reply, &mut out);
+        websocket.frame(&resp, source, &mut out);
         websocket.outgoing = out;
     }
     // JSON is made of RESP3, in which no kind of value is lost.
