@@ -172,7 +172,8 @@ const SUMS: usize = 512;
 /// Cells as bytes, and what they are multiplied by.
 type Summand<'a> = (&'a [[u8; CELL_BYTES]], i64);
 
-/// Puts the sums of the cells from a place on into `out`. `None` if one leaves 32 bits, or 64 bits on the way.
+/// Puts the sums of the cells from a place on into `out`. `None` if one leaves 32 bits, or 64 bits on the
+/// way.
 fn sum_cells(summands: &[Summand<'_>], at: usize, out: &mut [[u8; CELL_BYTES]]) -> Option<()> {
     let mut sums = [0i64; SUMS];
     let sums = &mut sums[..out.len()];
