@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use mantissa_number::write_u64;
+use mantissa_sys::sockets;
 use parking_lot::Mutex;
 
 use crate::acl::User;
@@ -272,6 +273,15 @@ impl Peer {
     /// Whether this is a Unix domain connection.
     pub fn is_unix(&self) -> bool {
         matches!(self, Peer::Unix { .. })
+    }
+
+    /// Whether the client is a program of this server's user on this machine, or of root. Who may connect to a
+    /// Unix socket is what the permissions of its file say.
+    pub fn is_of_own_user(&self) -> bool {
+        match self {
+            Peer::Tcp { remote, local } => self.is_loopback() && sockets::is_of_own_user(*remote, *local),
+            Peer::Unix { .. } | Peer::Embedded => true,
+        }
     }
 
     /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a

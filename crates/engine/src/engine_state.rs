@@ -18,7 +18,7 @@ pub fn capture(engine: &Engine) -> Vec<Pair> {
     let number = |value: i64| value.to_string().into_bytes();
     let mut pairs: Vec<Pair> = vec![
         (b"next-client", number(engine.last_client_id() as i64 + 1)),
-        (b"pause-until-ms", number(engine.pause.until_ms.load(Ordering::Relaxed))),
+        (b"pause-until-ms", number(paused_until_ms(engine))),
         (b"pause-all", number(engine.pause.all.load(Ordering::Relaxed).into())),
         (b"unsaved-changes", number(engine.persistence.dirty.get() as i64)),
         (b"last-save-s", number(engine.persistence.last_save_s.load(Ordering::Relaxed))),
@@ -26,6 +26,7 @@ pub fn capture(engine: &Engine) -> Vec<Pair> {
     if let Some((id, offset)) = engine.replication.history().second {
         pairs.push((b"former-history", format!("{id} {offset}").into_bytes()));
     }
+    pairs.push((b"users-anew", Vec::new()));
     pairs.extend(engine.acl.lines().into_iter().map(|line| (&b"user"[..], line)));
     engine.scripting.cache.for_each(|_, body| pairs.push((b"script", body.to_vec())));
     pairs
@@ -46,6 +47,7 @@ pub fn restore(engine: &Engine, name: &[u8], value: &[u8]) -> Result<(), String>
             let second = second.and_then(|(id, offset)| Some((id.to_owned(), offset.parse().ok()?)));
             engine.replication.set_history(History { id, second });
         }
+        b"users-anew" => forget_users(engine)?,
         b"user" => restore_user(engine, value)?,
         b"script" => {
             let script = Script::new(source::digest_of(value), value);
@@ -55,6 +57,23 @@ pub fn restore(engine: &Engine, name: &[u8], value: &[u8]) -> Result<(), String>
         _ => {}
     }
     Ok(())
+}
+
+/// Until when CLIENT PAUSE says that clients wait, Unix time in ms. A shutdown that holds writes back begins
+/// anew in the other process, which holds them back itself.
+fn paused_until_ms(engine: &Engine) -> i64 {
+    let holding = engine.replication.serving.holding.lock();
+    let until_ms = engine.pause.until_ms.load(Ordering::Relaxed);
+    if holding.0 > 0 && until_ms == i64::MAX { holding.1 } else { until_ms }
+}
+
+/// Removes the users that files have: those that are there come behind.
+fn forget_users(engine: &Engine) -> Result<(), String> {
+    let name_of = |line: &Vec<u8>| line.split(|&byte| byte == b' ').nth(1).map(<[u8]>::to_vec);
+    let mut names: Vec<Vec<u8>> = engine.acl.lines().iter().filter_map(name_of).collect();
+    names.retain(|name| name != b"default");
+    let removed = engine.acl.delete_users(names.iter().map(Vec::as_slice));
+    removed.map(drop).map_err(|error| error.text().into_owned())
 }
 
 /// Makes the user that a line of ACL LIST describes.

@@ -7,7 +7,8 @@
 //! that two versions understand each other.
 //!
 //! Invariant: while sessions are captured and until they are restored no command runs in either process. So a
-//! watched key has not changed in between, and a command that waited waits again.
+//! watched key has not changed in between, and a command that waited waits again. Of one that comes later
+//! this is not known ([`SessionState::miss_changes`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -273,6 +274,11 @@ impl SessionState {
             }
         }
         Some(state)
+    }
+
+    /// Commands have run since it was captured: what it watches may have changed.
+    pub fn miss_changes(&mut self) {
+        self.dirty = true;
     }
 
     /// A session in this state. It is in no worker's hands yet: messages for it reach nobody until its target

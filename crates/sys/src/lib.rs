@@ -18,6 +18,7 @@ mod quick_instant;
 pub mod scheduling;
 pub mod signals;
 pub mod simulation;
+pub mod sockets;
 pub mod supervision;
 mod thread_clock;
 pub mod utf8;

@@ -30,6 +30,9 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
             return Err(Error::SYNTAX);
         }
     }
+    if (binary.is_some() || !options.is_empty()) && !may_choose(invocation) {
+        return Err(Error::fixed(NOT_ALLOWED));
+    }
     let engine = invocation.engine();
     let session = &mut *invocation.session;
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Null)?;
@@ -40,6 +43,17 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
         blocking::release(engine, &blocked, reply.into_bytes());
     }
     Ok(())
+}
+
+const NOT_ALLOWED: &str = "ERR BINARY and OPTION of MANTISSA.UPGRADE are for programs of the server's own user on \
+                           its machine, and for others if enable-protected-configs allows it";
+
+/// Whether the client may say which program goes on, and with which options. Whoever may has the rights of the
+/// server's user, who runs programs anyway; others get them as far as protected settings are open to them.
+fn may_choose(invocation: &Invocation<'_, '_, '_>) -> bool {
+    let peer = &invocation.session.shared.peer;
+    let config = &invocation.context.active.config;
+    config.enable_protected_configs.allows(peer.is_loopback()) || peer.is_of_own_user()
 }
 
 /// The registration table.

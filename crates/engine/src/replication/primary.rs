@@ -252,7 +252,8 @@ pub fn count_good(engine: &Engine, config: &Config) {
     let lag_max_ms = i64::from(config.min_replicas_max_lag) * 1000;
     let is_good = |replica: &&Arc<Replica>| {
         let lag_ms = now_ms - replica.acked_ms.load(Ordering::Relaxed);
-        replica.state() == ReplicaState::Online && lag_ms / 1000 * 1000 <= lag_max_ms
+        let is_one = replica.state() == ReplicaState::Online && !replica.is_successor();
+        is_one && lag_ms / 1000 * 1000 <= lag_max_ms
     };
     let good = engine.replication.replicas.lock().iter().filter(is_good).count();
     engine.replication.good_replica_count.store(good, Ordering::Relaxed);
@@ -380,7 +381,7 @@ pub fn state_name(replica: &Replica) -> &'static str {
 /// The replicas that a list shows: those that are to be sent the stream or a dump, and whose connection is
 /// not about to end.
 pub fn shown(engine: &Engine) -> Vec<Arc<Replica>> {
-    let stays = |replica: &&Arc<Replica>| !replica.session.has(flag::KILLED);
+    let stays = |replica: &&Arc<Replica>| !replica.session.has(flag::KILLED) && !replica.is_successor();
     engine.replication.replicas.lock().iter().filter(stays).cloned().collect()
 }
 

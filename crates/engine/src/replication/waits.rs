@@ -61,7 +61,9 @@ pub fn serve(engine: &Engine, is_lost: bool) {
 /// The replicas that are to have everything before `offset` when the server ends, and have not.
 fn lagging(engine: &Engine, offset: u64) -> Vec<Arc<Replica>> {
     let lags = |replica: &&Arc<Replica>| {
-        !replica.is_dump_only.load(Ordering::Relaxed) && replica.acked.load(Ordering::Acquire) < offset
+        !replica.is_successor()
+            && !replica.is_dump_only.load(Ordering::Relaxed)
+            && replica.acked.load(Ordering::Acquire) < offset
     };
     engine.replication.replicas.lock().iter().filter(lags).cloned().collect()
 }

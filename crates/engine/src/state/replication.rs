@@ -13,7 +13,7 @@ use mantissa_persist::log::{Backlog, Lsn, Reader};
 use mantissa_sys::clock::unix_ms;
 use parking_lot::{Condvar, Mutex};
 
-use crate::client::SharedSession;
+use crate::client::{Peer, SharedSession};
 use crate::state::failover::Failover;
 use crate::state::serving::Serving;
 
@@ -186,6 +186,9 @@ impl Replication {
     pub fn confirming(&self, lsn: Lsn, of_disks: bool) -> usize {
         let offset = self.offset_of(lsn);
         let has_it = |replica: &&Arc<Replica>| {
+            if replica.is_successor() {
+                return false;
+            }
             let acked = if of_disks { &replica.acked_durable } else { &replica.acked };
             replica.state() == ReplicaState::Online && (lsn == 0 || acked.load(Ordering::Acquire) >= offset)
         };
@@ -350,6 +353,9 @@ impl Outgoing {
     }
 }
 
+/// What the path of a successor's connection is said to be.
+pub const SUCCESSOR: &str = "hand-over";
+
 /// A connected replica.
 pub struct Replica {
     /// Its session.
@@ -448,6 +454,11 @@ pub struct Outgoing {
 }
 
 impl Replica {
+    /// Whether it is the process that is to take over from this one: to others it is no replica.
+    pub fn is_successor(&self) -> bool {
+        matches!(&self.session.peer, Peer::Unix { path } if **path == *SUCCESSOR)
+    }
+
     /// What it has said of itself by REPLCONF and goes over to another process. New ones come last: each has
     /// its bit there.
     pub fn abilities(&self) -> [&AtomicBool; 6] {

@@ -73,6 +73,11 @@ impl Arrival {
         self.state.id()
     }
 
+    /// It comes when commands have run that it knows nothing of: what it watches counts as changed.
+    pub fn come_late(&mut self) {
+        self.state.miss_changes();
+    }
+
     /// Registers its session. It is to be given to a worker that is frozen.
     pub fn restore(self, context: &mut Context) -> Result<(Box<Connection>, Socket), String> {
         let (peer, descriptor) = (peer_of(self.socket.peer()), self.socket.fd());

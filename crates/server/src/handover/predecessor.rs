@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::replication::{backlog, passing, role};
 use mantissa_engine::state::failover::FailoverState;
-use mantissa_engine::state::replication::Address;
+use mantissa_engine::state::replication::{Address, SUCCESSOR};
 use mantissa_engine::{Engine, aof, engine_state, notice, verbose, warning};
 use mantissa_net::{LocalAddress, Socket};
 use mantissa_protocol::OwnedArgs;
@@ -172,7 +172,7 @@ impl<'a> Predecessor<'a> {
             .map_err(|error| failed(&format!("{} can not be started", binary.display()), error))?;
         drop((theirs, their_stream));
         notice!("Upgrade: process {} of {} begins to take over", child.id(), binary.display());
-        let socket = Socket::received(OwnedFd::from(stream), Some("hand-over"));
+        let socket = Socket::received(OwnedFd::from(stream), Some(SUCCESSOR));
         let socket = socket.map_err(|error| failed("the successor can not be served", error))?;
         let keeps_backlog = engine.replication.kept.lock().is_some();
         network.post(0, Message::AdoptSuccessor(socket));

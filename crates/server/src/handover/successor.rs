@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mantissa_engine::config::Config;
 use mantissa_engine::context::Context;
 use mantissa_engine::replication::{backlog, primary, role};
-use mantissa_engine::session::SharedSession;
+use mantissa_engine::session::{SharedSession, flag};
 use mantissa_engine::state::replication::{Address, Former};
 use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
 use mantissa_net::{Listener, LocalAddress};
@@ -244,14 +244,27 @@ impl Successor {
             let arrival = self.channel.take_descriptor().and_then(|it| client::receive(words, it));
             context.refresh();
             match arrival {
-                Ok(arrival) => {
-                    place(&mut context, network, arrival, 0);
+                Ok(mut arrival) => {
+                    arrival.come_late();
+                    let session = place(&mut context, network, arrival, 0);
                     network.post_all(|| Message::Thaw);
+                    tell_late(&mut context, session);
                 }
                 Err(error) => warning!("A client could not be taken over: {error}"),
             }
         }
     }
+}
+
+/// Has a client forget what it keeps of keys, if it does: they may have changed before it came. Which keys it
+/// has read is not known, nor who else is told with it.
+fn tell_late(context: &mut Context, session: Option<Arc<SharedSession>>) {
+    let Some(session) = session.filter(|session| session.has(flag::TRACKING)) else { return };
+    if let Err(reason) = await_placed(&[session], STEP_MAX) {
+        return warning!("{reason}");
+    }
+    tracking::invalidate_all(&mut context.outbox);
+    context.outbox.end_iteration(false);
 }
 
 /// Gives a client to a worker. `told` is the number of the client that has asked for the upgrade.

@@ -98,7 +98,10 @@ impl Worker<'_> {
 
     /// Serves again, first what has been kept.
     pub(super) fn thaw(&mut self, driver: &mut Driver) {
-        self.stopped = None;
+        if let Some(stopped) = self.stopped.take() {
+            // It may have stopped after the others had been told to go on.
+            self.network.listen(stopped.freeze.take_listeners());
+        }
         self.context.refresh();
         for index in 0..self.connections.len() {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
