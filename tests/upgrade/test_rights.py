@@ -13,7 +13,7 @@ from support.waiting import eventually
 NOBODY = 65534
 # Sends a request as another user, and prints the reply.
 AS_NOBODY = """
-import os, socket, sys
+import encodings.idna, os, socket, sys
 os.setgroups([]), os.setgid({nobody}), os.setuid({nobody})
 connection = socket.create_connection(("127.0.0.1", {port}), 20)
 words = sys.argv[1:]
@@ -71,23 +71,6 @@ def test_the_successor_is_no_replica(start_upgradable):
         assert "connected_slaves:0" in connection.call("INFO", "replication").decode()
         with pytest.raises(TimeoutError):
             other.read(timeout=0.5)
-
-
-def test_a_shutdown_that_is_called_off_holds_nothing_back(start_upgradable):
-    upgraded = start_upgradable(options={"shutdown-timeout": "60", "repl-diskless-sync-delay": "0"})
-    server = upgraded.server
-    with server.connect() as connection, server.connect() as replica, server.connect() as stopping:
-        replica.send("REPLCONF", "capa", "eof", "capa", "psync2")
-        replica.send("PSYNC", "?", "-1")
-        eventually(lambda: "state=online" in connection.call("INFO", "replication").decode(), "no dump has come")
-        # It acknowledges nothing.
-        connection.call("SET", "a", "b")
-        stopping.send("SHUTDOWN")
-        eventually(lambda: "SHUTDOWN" in connection.call("CLIENT", "LIST").decode().upper(), "it does not wait")
-        upgraded.upgrade()
-        assert connection.call("SHUTDOWN", "ABORT") == b"OK"
-        assert stopping.read().is_error
-        assert connection.call("SET", "x", "y") == b"OK"
 
 
 def test_clients_that_come_late_know_that_they_missed_something(start_upgradable):

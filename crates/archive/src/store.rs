@@ -12,7 +12,7 @@ use crate::wire::hex;
 
 /// A place for objects. Names are of letters, digits, `-` and one `/`.
 pub trait Store: Send + Sync {
-    /// Makes an object; an error of kind `AlreadyExists` if the name is taken, durably.
+    /// Makes an object; an error of kind `AlreadyExists` if the name is taken.
     fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// An object as a whole.
@@ -106,13 +106,7 @@ impl Folder {
             })
         })();
         let _left_for_prune_if_that_fails = fs::remove_file(&temporary);
-        if let Err(error) = written {
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                // Who has put it may have failed to make the name durable.
-                Self::sync_folder(parent)?;
-            }
-            return Err(self.named(name, error));
-        }
+        written.map_err(|error| self.named(name, error))?;
         Self::sync_folder(parent)
     }
 
