@@ -275,8 +275,8 @@ impl Peer {
         matches!(self, Peer::Unix { .. })
     }
 
-    /// Whether the client is a program of this server's user on this machine, or of root. Who may connect to a
-    /// Unix socket is what the permissions of its file say.
+    /// Whether the client is a program of this server's user on this machine, or of root. Who may connect to
+    /// a Unix socket is what the permissions of its file say.
     pub fn is_of_own_user(&self) -> bool {
         match self {
             Peer::Tcp { remote, local } => self.is_loopback() && sockets::is_of_own_user(*remote, *local),

@@ -45,11 +45,12 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
     Ok(())
 }
 
-const NOT_ALLOWED: &str = "ERR BINARY and OPTION of MANTISSA.UPGRADE are for programs of the server's own user on \
-                           its machine, and for others if enable-protected-configs allows it";
+const NOT_ALLOWED: &str = "ERR BINARY and OPTION of MANTISSA.UPGRADE are for programs of the server's own \
+                           user on its machine, and for others if enable-protected-configs allows it";
 
-/// Whether the client may say which program goes on, and with which options. Whoever may has the rights of the
-/// server's user, who runs programs anyway; others get them as far as protected settings are open to them.
+/// Whether the client may say which program goes on, and with which options. Whoever may has the rights of
+/// the server's user, who runs programs anyway; others get them as far as protected settings are open to
+/// them.
 fn may_choose(invocation: &Invocation<'_, '_, '_>) -> bool {
     let peer = &invocation.session.shared.peer;
     let config = &invocation.context.active.config;
