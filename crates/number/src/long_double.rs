@@ -124,7 +124,7 @@ impl LongDouble {
     }
 
     fn zero(negative: bool) -> LongDouble {
-        LongDouble { class: Class::Finite, negative, exponent: EXPONENT_MIN, significand: 0 }
+        LongDouble { negative, ..LongDouble::ZERO }
     }
 
     /// Whether this is not a number.

@@ -95,14 +95,6 @@ struct Body {
     growth: u32,
 }
 
-impl Body {
-    fn push(&mut self, layer: Layer) {
-        // Most chains have one filter.
-        self.layers.reserve_exact(1);
-        self.layers.push(layer);
-    }
-}
-
 /// One filter of a chain, for dumps.
 #[derive(Clone, Copy)]
 pub struct BloomPart<'a>(&'a Layer);
@@ -156,7 +148,7 @@ impl BloomFilter {
         }
         let mut layer = Layer::new(shape);
         layer.bytes.write(0, bytes);
-        self.body.push(layer);
+        self.body.layers.push(layer);
         Some(())
     }
 
@@ -313,7 +305,7 @@ impl BloomFilter {
             BloomShape::new(entries, layer.shape.error * TIGHTENING)
         });
         let shape = shape.filter(|_| self.body.layers.len() < FILTERS_MAX).ok_or(BloomAdded::TooLarge)?;
-        self.body.push(Layer::new(shape));
+        self.body.layers.push(Layer::new(shape));
         Ok(())
     }
 

@@ -86,6 +86,14 @@ fn tag_of(hash: u64) -> u8 {
     (hash >> TAG_SHIFT) as u8
 }
 
+/// The bucket of a hash among so many, of which `level_size` is the largest power of two that is not above
+/// their number.
+#[inline]
+fn index_among(hash: u64, buckets: usize, level_size: usize) -> usize {
+    let low = hash as usize & (2 * level_size - 1);
+    if low < buckets { low } else { low - level_size }
+}
+
 impl Buckets {
     /// An empty table.
     pub(crate) fn new() -> Buckets {
@@ -144,16 +152,12 @@ impl Buckets {
     /// The bucket of a hash, of which only the low bits matter.
     #[inline]
     pub(super) fn index(&self, hash: u64) -> usize {
-        let low = hash as usize & (2 * self.level_size - 1);
-        if low < self.blocks.len() { low } else { low - self.level_size }
+        index_among(hash, self.blocks.len(), self.level_size)
     }
 
     /// The bucket of a text in a table of so many buckets.
     pub(crate) fn bucket_of(text: &[u8], buckets: usize) -> usize {
-        let hash = Encoded::new(text).hash();
-        let level_size = 1 << buckets.max(1).ilog2();
-        let low = hash as usize & (2 * level_size - 1);
-        if low < buckets { low } else { low - level_size }
+        index_among(Encoded::new(text).hash(), buckets, 1 << buckets.max(1).ilog2())
     }
 
     /// Fetches ahead what looking for the item with this hash will look at, if the table is larger than the
