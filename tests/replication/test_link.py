@@ -82,6 +82,20 @@ def test_a_full_sync_the_stream_and_a_partial_sync(primary, start_server):
         assert line in log, line
 
 
+def test_commands_of_the_primary_are_as_long_as_they_are(primary, start_server):
+    replica = start_server(options={"client-query-buffer-limit": "1mb"})
+    follow(replica, primary)
+    in_step(primary, replica)
+    with primary.connect() as connection:
+        connection.call("SET", "large", "x" * 3_000_000)
+        connection.call("MULTI")
+        for number in range(4):
+            connection.call("SET", f"part{number}", str(number) * 800_000)
+        connection.call("EXEC")
+    in_step(primary, replica)
+    assert info(primary, "stats")["sync_full"] == "1"
+
+
 @pytest.mark.parametrize("lazy, count", [("yes", "1000"), ("no", "0")])
 def test_the_old_data_count_as_freed_lazily(lazy, count, primary, start_server):
     replica = start_server(options={"replica-lazy-flush": lazy})

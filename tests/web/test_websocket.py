@@ -670,6 +670,12 @@ def test_a_message_in_progress_counts(server):
         assert eventually_closed(client)
 
 
+def test_no_replica_comes_over_websocket(one):
+    with connected(one) as client:
+        for words in (["PSYNC", "?", "-1"], ["SYNC"]):
+            assert client.call(*words) == b"ERR SYNC and PSYNC are not for connections over WebSocket"
+
+
 def test_a_silent_client_is_asked_and_closed(one):
     with one.connect() as admin:
         admin.call("CONFIG", "SET", "websocket-timeout", "4")

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use mantissa_commands::{Access, Blocking, Collected, Mode, Outcome, TimeoutReply};
 use mantissa_persist::log::Lsn;
@@ -24,6 +24,23 @@ use crate::tier::fetch;
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
 pub struct Deadlines(BTreeSet<(i64, u64)>);
+
+/// Counts a command in [`Engine::under_way`] while it lives.
+pub struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    /// Begins to count.
+    pub fn begin(engine: &Engine) -> UnderWay {
+        engine.under_way.fetch_add(1, Ordering::AcqRel);
+        UnderWay(Arc::clone(&engine.under_way))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// Unblocks a client with this reply. False if it is no longer blocked. Its worker gets a message and calls
 /// [`end_waiting`].

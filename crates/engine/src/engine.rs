@@ -139,6 +139,8 @@ pub struct Engine {
     pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
+    /// The number of commands whose clients wait while a thread of its own works for them.
+    pub under_way: Arc<AtomicUsize>,
     /// Clients in WAIT and WAITAOF.
     pub awaiting_log: Mutex<Vec<Waiter>>,
     next_ticket: AtomicU64,
@@ -264,6 +266,7 @@ impl Engine {
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             blocked: Mutex::default(),
+            under_way: Arc::default(),
             awaiting_log: Mutex::default(),
             next_ticket: AtomicU64::new(1),
             compaction: crate::compaction::Figures::default(),

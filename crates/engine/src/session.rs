@@ -216,6 +216,8 @@ pub struct Session {
     pub protocol: Protocol,
     /// What RESET goes back to.
     pub first_protocol: Protocol,
+    /// What it is sent goes in frames, as over WebSocket: it can be no replica.
+    pub is_framed: bool,
     /// Database number.
     pub database: usize,
     /// The user: the default user before a login.
@@ -263,6 +265,7 @@ impl Session {
             conn,
             protocol: Protocol::Resp2,
             first_protocol: Protocol::Resp2,
+            is_framed: false,
             database: 0,
             user,
             authenticated,

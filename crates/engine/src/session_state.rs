@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply, decode_request, encode_request};
 
 use crate::blocking::Deadlines;
@@ -173,6 +174,13 @@ impl SessionState {
         self.id
     }
 
+    /// The highest database that it uses.
+    pub fn highest_database(&self) -> usize {
+        let waits_in = self.waiting.iter().map(|waiting| waiting.database);
+        let used = self.commands.iter().map(|(database, _)| *database).chain(waits_in);
+        used.fold(self.database, usize::max)
+    }
+
     /// Appends it as one request.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
@@ -283,7 +291,7 @@ impl SessionState {
 
     /// A session in this state. It is in no worker's hands yet: messages for it reach nobody until its target
     /// is set. Behind it the reply to the command that it waited in, if it has no longer to wait. A command
-    /// that fails where it did not is an error.
+    /// that fails where it did not is an error, but for the one that it waited in.
     pub fn restore(
         &self,
         context: &mut Context,
@@ -332,7 +340,7 @@ impl SessionState {
         let mut reply = Vec::new();
         for (database, args) in &self.commands {
             session.select(*database);
-            run(context, session, args)?;
+            run(context, session, args).map_err(text)?;
         }
         if let Some(watching) = session.watching.as_ref().filter(|_| self.dirty) {
             watching.dirty.store(true, Ordering::Release);
@@ -346,7 +354,7 @@ impl SessionState {
             tracking::turn_on(engine, session, mode, &prefixes);
         }
         if let Some(queued) = &self.queued {
-            run(context, session, &words(&[b"MULTI"]))?;
+            run(context, session, &words(&[b"MULTI"])).map_err(text)?;
             self.queue(context, session, queued)?;
         }
         if let Some(waiting) = &self.waiting {
@@ -355,7 +363,12 @@ impl SessionState {
             let outcome = run(context, session, &waiting.args);
             context.now_ms = now_ms;
             session.select(self.database);
-            reply = outcome?;
+            reply = outcome.unwrap_or_else(|error| {
+                // Its key has another type by now, or its group is gone.
+                let mut reply = Reply::new(session.protocol);
+                reply.error_bytes(error.bytes());
+                reply.into_bytes()
+            });
             if session.blocked.is_some() || reply_mode_of(self.reply_mode).is_silent() {
                 reply.clear();
             }
@@ -372,7 +385,7 @@ impl SessionState {
     ) -> Result<(), String> {
         let mut scrap = Reply::new(session.protocol);
         for args in queued {
-            let command = context.resolve(args.as_args()).map_err(|error| error.text().into_owned())?;
+            let command = context.resolve(args.as_args()).map_err(text)?;
             transaction::queue(session, command, args.as_args(), &mut scrap);
             scrap.truncate(0);
         }
@@ -384,11 +397,14 @@ impl SessionState {
 }
 
 /// Runs a command for a session, without the checks for clients. Returns its reply.
-fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Result<Vec<u8>, String> {
+fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Outcome<Vec<u8>> {
     let args = args.as_args();
-    let command = context.resolve(args).map_err(|error| error.text().into_owned())?;
+    let command = context.resolve(args)?;
     let mut reply = Reply::new(session.protocol);
-    let outcome = call::invoke(context, session, Call::new(command, args), None, &mut reply);
-    outcome.map_err(|error| format!("{}: {}", command.name, error.text()))?;
+    call::invoke(context, session, Call::new(command, args), None, &mut reply)?;
     Ok(reply.into_bytes())
+}
+
+fn text(error: Error) -> String {
+    error.text().into_owned()
 }

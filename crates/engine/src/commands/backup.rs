@@ -8,7 +8,7 @@ use mantissa_commands::{Error, Locks, Outcome, TimeoutReply};
 use mantissa_protocol::{Args, Reply};
 
 use crate::aof::backup;
-use crate::blocking;
+use crate::blocking::{self, UnderWay};
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 
@@ -24,8 +24,9 @@ fn on_a_thread(
     }
     let (engine, session) = (invocation.engine(), &mut *invocation.session);
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
-    let waits = Arc::clone(&blocked);
+    let (waits, under_way) = (Arc::clone(&blocked), UnderWay::begin(engine));
     let body = move |engine: &Engine| {
+        let _until_it_is_answered = under_way;
         let mut reply = Reply::new(waits.protocol);
         match work(engine) {
             Ok(()) => reply.ok(),

@@ -29,7 +29,7 @@ use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
 
-use crate::blocking;
+use crate::blocking::{self, UnderWay};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
@@ -311,12 +311,13 @@ fn start(
     let engine = invocation.engine();
     let session = &mut *invocation.session;
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
-    let waits = Arc::clone(&blocked);
+    let (waits, under_way) = (Arc::clone(&blocked), UnderWay::begin(engine));
     let body = move |engine: &Engine| {
         let delivery = request.deliver(parcels);
         let target = *waits.session.target.lock();
         let protocol = waits.protocol;
         let work = move |context: &mut Context| {
+            let _until_it_is_settled = under_way;
             let outcome = with_shards(context, None, request.database, shards, |access| {
                 request.settle(access, delivery)
             });

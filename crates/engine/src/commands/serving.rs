@@ -163,6 +163,9 @@ fn begin(invocation: &mut Invocation<'_, '_, '_>) -> Outcome<Option<Arc<Replica>
     if invocation.session.shared.has(flag::REPLICA) {
         return Ok(None);
     }
+    if invocation.session.is_framed {
+        return Err(Error::fixed("ERR SYNC and PSYNC are not for connections over WebSocket"));
+    }
     if engine.replication.is_replica() && !engine.replication.link.is_up() {
         return Err(Error::fixed("NOMASTERLINK Can't SYNC while not connected with my master"));
     }

@@ -14,6 +14,7 @@ use mantissa_persist::framing::Payload;
 use mantissa_persist::framing::parts::Ahead;
 use mantissa_protocol::encode_request;
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::process;
 use mantissa_sys::simulation::{self, Fault};
 
 use super::apply::Applier;
@@ -348,9 +349,12 @@ impl<'e> Link<'e> {
                 continue;
             }
             let limit = engine.active_config().config.client_query_buffer_limit;
-            if !applied.waits && input.filled as u64 > limit {
+            if !applied.waits && input.filled as u64 > limit && !has_room_for_twice(input.filled) {
                 self.starts_over = true;
-                break format!("a command is longer than client-query-buffer-limit, {limit} bytes");
+                break format!(
+                    "{} bytes are no whole command or transaction, and memory is short",
+                    input.filled
+                );
             }
             if applied.waits {
                 // Nothing is read meanwhile; what comes waits at the primary.
@@ -378,6 +382,12 @@ impl<'e> Link<'e> {
         }
         Err(Failure::Lost)
     }
+}
+
+/// Whether a command or transaction of which this many bytes have come may grow to twice that. A primary's
+/// are as long as they are: `client-query-buffer-limit` is for clients, and tells when to look.
+fn has_room_for_twice(bytes: usize) -> bool {
+    process::available_memory().is_none_or(|free| free / 2 > bytes as u64)
 }
 
 impl Input {

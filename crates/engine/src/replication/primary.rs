@@ -297,7 +297,8 @@ pub fn tick(context: &mut Context) {
             ReplicaState::WaitsForDump => {
                 // Any byte keeps its timeout from firing, and this one is skipped.
                 let mut outgoing = replica.outgoing.lock();
-                if outgoing.dump.is_empty() {
+                // Looked at again: the dump may have begun.
+                if outgoing.dump.is_empty() && replica.state() == ReplicaState::WaitsForDump {
                     outgoing.push(Piece::Bare(Arc::new(b"\n".to_vec())));
                     drop(outgoing);
                     wake_worker(engine, replica);

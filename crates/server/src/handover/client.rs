@@ -73,6 +73,11 @@ impl Arrival {
         self.state.id()
     }
 
+    /// The highest database that it uses.
+    pub fn highest_database(&self) -> usize {
+        self.state.highest_database()
+    }
+
     /// It comes when commands have run that it knows nothing of: what it watches counts as changed.
     pub fn come_late(&mut self) {
         self.state.miss_changes();
@@ -86,6 +91,7 @@ impl Arrival {
         connection.first_bytes = reply;
         if self.wire.is_websocket() {
             connection.session.first_protocol = Protocol::Resp3;
+            connection.session.is_framed = true;
         }
         connection.wire = self.wire;
         if !self.input.is_empty() {

@@ -48,6 +48,10 @@ use crate::network::Network;
 
 /// How long a step may take in which nobody is served.
 const STEP_MAX: Duration = Duration::from_secs(10);
+/// How long commands may take for which a thread of its own works, while nobody is served.
+const UNDER_WAY_MAX: Duration = Duration::from_secs(1);
+/// How long is waited for the end of a successor that has been killed.
+const END_MAX: Duration = Duration::from_secs(2);
 /// How long clients that do not read may hold everybody up. They follow later.
 const RELEASE_MAX: Duration = Duration::from_millis(20);
 /// How long they may take then.
@@ -113,8 +117,7 @@ pub fn hand_over(engine: &Engine, network: &Arc<Network>, request: &Request) -> 
         let mut predecessor = Predecessor::start(engine, network, request)?;
         let outcome = predecessor.pass_on();
         if outcome.is_err() {
-            let _may_have_ended = predecessor.child.kill();
-            let _reaped = predecessor.child.wait();
+            predecessor.end_successor();
         }
         outcome
     });
@@ -130,6 +133,7 @@ fn check(engine: &Engine) -> Result<(), String> {
     if engine.persistence.loading.load(Ordering::Acquire) {
         return Err("data are being loaded".to_owned());
     }
+    refuse_own_writes(engine)?;
     let used = mantissa_store::allocator::allocated_bytes() as u64;
     let needed = used.saturating_mul(MEMORY_FREE_PERCENT) / 100;
     match process::available_memory() {
@@ -138,6 +142,16 @@ fn check(engine: &Engine) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Refuses a replica that takes writes of its own: no stream has them, so the successor would miss them.
+fn refuse_own_writes(engine: &Engine) -> Result<(), String> {
+    if engine.replication.is_replica() && !engine.active_config().config.replica_read_only {
+        return Err(
+            "a replica that takes writes (replica-read-only no) has some that no stream has".to_owned()
+        );
+    }
+    Ok(())
 }
 
 impl<'a> Predecessor<'a> {
@@ -192,6 +206,8 @@ impl<'a> Predecessor<'a> {
         let mut has_closed_log = false;
         let outcome = self.freeze_and_send(&freeze, &mut has_closed_log);
         if let Err(reason) = outcome {
+            // Never do both serve.
+            self.end_successor();
             self.take_back(&freeze, has_closed_log);
             return Err(reason);
         }
@@ -202,6 +218,15 @@ impl<'a> Predecessor<'a> {
         self.send_late(&freeze);
         let _already_stopping = self.network.shutdown.send(0);
         Ok(())
+    }
+
+    /// Kills the successor. It may take longer to end than anybody should wait, but does nothing more.
+    fn end_successor(&mut self) {
+        let began = Instant::now();
+        let _may_have_ended = self.child.kill();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < END_MAX {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn begin(&mut self) -> Result<(), String> {
@@ -248,13 +273,15 @@ impl<'a> Predecessor<'a> {
         })
     }
 
-    /// Awaits a save that is under way, which would be lost, and for some time dumps for other replicas.
+    /// Awaits a save that is under way, which would be lost, and for some time dumps for other replicas and
+    /// commands for which a thread of its own works, as MIGRATE.
     fn await_savers(&self) {
         let (engine, began) = (self.engine, Instant::now());
         let is_saving =
             || engine.persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running();
-        let are_syncing = || began.elapsed() < SYNC_WAIT_MAX && passing::are_syncing(engine);
-        while is_saving() || are_syncing() || engine.replication.failover.state() != FailoverState::None {
+        let are_busy = || passing::are_syncing(engine) || engine.under_way.load(Ordering::Acquire) > 0;
+        let are_awaited = || began.elapsed() < SYNC_WAIT_MAX && are_busy();
+        while is_saving() || are_awaited() || engine.replication.failover.state() != FailoverState::None {
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -290,6 +317,8 @@ impl<'a> Predecessor<'a> {
         if !freeze.await_stopped(workers, STEP_MAX) {
             return Err("a command or script takes too long".to_owned());
         }
+        self.await_under_way()?;
+        refuse_own_writes(self.engine)?;
         role::end(self.engine);
         steps.note("stop");
         let end = self.finish_stream()?;
@@ -331,6 +360,19 @@ impl<'a> Predecessor<'a> {
         self.await_message(b"serving", STEP_MAX)?;
         steps.note("take over");
         verbose!("Upgrade: {}", steps.text);
+        Ok(())
+    }
+
+    /// Awaits commands for which a thread of its own works: the successor would run them once more. Workers
+    /// run their rest while they run no requests.
+    fn await_under_way(&self) -> Result<(), String> {
+        let began = Instant::now();
+        while self.engine.under_way.load(Ordering::Acquire) > 0 {
+            if began.elapsed() > UNDER_WAY_MAX {
+                return Err("a MIGRATE or BACKUP takes too long".to_owned());
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
         Ok(())
     }
 

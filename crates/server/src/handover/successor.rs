@@ -31,6 +31,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long the predecessor may be silent while it stops.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
+/// Directives that say where is listened.
+const OF_LISTENERS: [&str; 9] = [
+    "port",
+    "bind",
+    "tls-port",
+    "unixsocket",
+    "http-port",
+    "http-tls-port",
+    "http-bind",
+    "metrics-port",
+    "metrics-bind",
+];
+
 /// What a process that takes over has inherited.
 pub struct Successor {
     channel: Channel,
@@ -58,7 +71,9 @@ pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
     let mut channel = Channel::new(channel);
     let message =
         channel.receive(STEP_MAX).map_err(|error| format!("the hand-over did not begin: {error}"))?;
-    let config = configuration(&message)?;
+    let config = configuration(&message).inspect_err(|reason| {
+        let _it_may_be_gone = channel.send(&[b"failed", reason.as_bytes()], None);
+    })?;
     let mut first = config.clone();
     // The predecessor is followed first, over a connection that needs no login.
     (first.replicaof, first.masteruser, first.masterauth) = (None, String::new(), Vec::new());
@@ -78,8 +93,19 @@ fn configuration(message: &OwnedArgs) -> Result<Config, String> {
     let file = value(b"file").filter(|path| !path.is_empty());
     let file = file.map(|path| PathBuf::from(String::from_utf8_lossy(path).into_owned()));
     let options = client::unpack(value(b"options").unwrap_or_default());
-    let parsed = Config::from_text_and_arguments(text, file, &options);
-    parsed.map(|(config, _)| config).map_err(|error| error.to_string())
+    let parse = |options: &[Vec<u8>]| {
+        let parsed = Config::from_text_and_arguments(text, file.clone(), options);
+        parsed.map(|(config, _)| config).map_err(|error| error.to_string())
+    };
+    let config = parse(&options)?;
+    let former = parse(&[])?;
+    match config.differences(&former).iter().find(|directive| OF_LISTENERS.contains(&directive.name)) {
+        Some(directive) => Err(format!(
+            "{}: the sockets that are listened on go over as they are; CONFIG SET changes them",
+            directive.name
+        )),
+        None => Ok(config),
+    }
 }
 
 impl Successor {
@@ -129,7 +155,7 @@ impl Successor {
                 b"listener" => {
                     self.take_listener(words.at(1), words.at(2)).map_err(|error| error.to_string())?
                 }
-                client::CLIENT => self.take_client(&message).map_err(|error| error.to_string())?,
+                client::CLIENT => self.take_client(&message)?,
                 b"take-over" => return self.finish(engine, network, words.at(2)),
                 _ => {}
             }
@@ -167,9 +193,14 @@ impl Successor {
         Ok(())
     }
 
-    fn take_client(&mut self, message: &OwnedArgs) -> io::Result<()> {
-        let descriptor = self.channel.take_descriptor()?;
-        self.clients.push(client::receive(message.as_args(), descriptor)?);
+    fn take_client(&mut self, message: &OwnedArgs) -> Result<(), String> {
+        let arrival = self.channel.take_descriptor().and_then(|it| client::receive(message.as_args(), it));
+        let arrival = arrival.map_err(|error| error.to_string())?;
+        let (id, used, count) = (arrival.id(), arrival.highest_database(), self.config.databases);
+        if used >= count {
+            return Err(format!("client {id} uses database {used}, and there would be {count}"));
+        }
+        self.clients.push(arrival);
         Ok(())
     }
 

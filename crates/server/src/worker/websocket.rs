@@ -120,6 +120,7 @@ impl Worker<'_> {
         let (ahead, is_held) = (http.take_input(), http.is_held);
         connection.wire = Wire::WebSocket(Box::new(WebSocket::new(upgrade.kind, now_ms)));
         connection.session.first_protocol = Protocol::Resp3;
+        connection.session.is_framed = true;
         connection.session.set_protocol(Protocol::Resp3);
         let mut bytes = driver.take_buffer();
         upgrade.grant(&mut bytes);
