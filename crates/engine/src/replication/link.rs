@@ -348,13 +348,10 @@ impl<'e> Link<'e> {
                 // It is asked for before what asks for it is applied.
                 continue;
             }
-            let limit = engine.active_config().config.client_query_buffer_limit;
-            if !applied.waits && input.filled as u64 > limit && !has_room_for_twice(input.filled) {
+            if !applied.waits && is_too_long(input.filled) {
                 self.starts_over = true;
-                break format!(
-                    "{} bytes are no whole command or transaction, and memory is short",
-                    input.filled
-                );
+                let filled = input.filled;
+                break format!("{filled} bytes are no whole command or transaction, and memory is short");
             }
             if applied.waits {
                 // Nothing is read meanwhile; what comes waits at the primary.
@@ -365,7 +362,7 @@ impl<'e> Link<'e> {
                 applier.wait(LOOK_EVERY);
                 continue;
             }
-            if is_paused && input.filled >= PAUSED_BYTES_MAX.min(limit as usize / 2) && self.goes_on() {
+            if is_paused && input.filled >= PAUSED_BYTES_MAX && self.goes_on() {
                 wire.forgive_silence();
                 simulation::sleep(LOOK_EVERY);
                 continue;
@@ -384,10 +381,11 @@ impl<'e> Link<'e> {
     }
 }
 
-/// Whether a command or transaction of which this many bytes have come may grow to twice that. A primary's
-/// are as long as they are: `client-query-buffer-limit` is for clients, and tells when to look.
-fn has_room_for_twice(bytes: usize) -> bool {
-    process::available_memory().is_none_or(|free| free / 2 > bytes as u64)
+/// Whether memory is too short for a command or transaction of which this many bytes have come, and may be as
+/// many again. Nothing else limits it: `client-query-buffer-limit` is for clients.
+fn is_too_long(bytes: usize) -> bool {
+    const ALWAYS_BYTES: usize = 64 << 20;
+    bytes > ALWAYS_BYTES && process::available_memory().is_some_and(|free| free / 2 < bytes as u64)
 }
 
 impl Input {
