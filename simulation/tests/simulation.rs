@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mantissa_simulation::{Fault, simulate, simulate_closing, simulate_replication};
 
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 500;
 /// Seeds beyond those that have found something: a rewrite that begins before the log has gone on to the file
 /// of the last one, and manifests whose names could not be made durable.
 const FORMER_SEEDS: [u64; 3] = [4336, 5490, 7486];
 /// Of runs that end with engines being closed.
-const CLOSING_SEEDS: u64 = 200;
+const CLOSING_SEEDS: u64 = 100;
 /// Of runs in which nodes replicate.
-const REPLICATION_SEEDS: u64 = 200;
+const REPLICATION_SEEDS: u64 = 100;
 /// Seeds within which each planted defect is found.
 const FAULT_SEEDS_MAX: u64 = 100;
 

@@ -284,7 +284,7 @@ fn run(seed: u64) {
 
 #[test]
 fn what_is_delivered_is_the_state_of_the_cut() {
-    for seed in 0..6 {
+    for seed in 0..3 {
         run(seed);
     }
 }

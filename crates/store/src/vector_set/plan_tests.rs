@@ -62,7 +62,7 @@ fn run(seed: u64, links: u32, ef: usize, vectors: Vectors) -> (usize, usize) {
     let mut set = VectorSet::new(options(vectors.dimension(), quantization, links));
     let mut alone = set.clone();
     let (mut pending, mut counts): (Vec<(Vec<u8>, Target, Plan)>, _) = (Vec::new(), (0, 0));
-    for step in 0..4000 {
+    for step in 0..1500 {
         let name = format!("{step}").into_bytes();
         let target = set.target(vectors.next(&mut random));
         match random.next() % 100 {
@@ -116,7 +116,7 @@ fn planned_insertions_do_what_insertions_alone_do() {
         }
     }
     for (applied, void) in counts {
-        assert!(applied > 500 && void > 500, "{counts:?}");
+        assert!(applied > 200 && void > 200, "{counts:?}");
     }
 }
 
