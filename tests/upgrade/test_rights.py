@@ -110,5 +110,7 @@ def test_connections_are_accepted_after_an_upgrade_that_a_worker_kept_waiting(st
         sleeper.join()
         if reply.is_error:
             assert "takes too long" in reply.text()
+        else:
+            upgraded.processes.append(upgraded.process())
         with server.connect() as other:
             assert other.call("PING") == b"PONG"
