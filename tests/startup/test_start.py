@@ -189,6 +189,15 @@ def test_config_rewrite_keeps_comments_and_changes(start_server):
     assert "timeout 11" not in text
 
 
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_config_rewrite_writes_the_folder(kind, start_server, tmp_path):
+    server = start_server(kind, config_lines=["timeout 11"], options={"dir": str(tmp_path)})
+    with server.connect() as connection:
+        assert connection.call("CONFIG", "REWRITE") == b"OK"
+    paths = [path for path in server.directory.glob("*.conf")]
+    assert any(f'dir "{tmp_path}"' in path.read_text() for path in paths), paths
+
+
 def test_without_a_file_there_is_nothing_to_rewrite(start_server):
     with start_server().connect() as connection:
         assert connection("CONFIG", "REWRITE").is_error

@@ -124,6 +124,32 @@ def test_files_both_ways(form, kind, start_server, tool, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.parametrize("form", ["rdb", "jsonl", "csv"])
+def test_a_pattern_chooses_keys_of_files(form, subject, start_server, tool, tmp_path):
+    with subject.connect() as connection:
+        connection.pipeline([("RPUSH", f"list:{number}", "a", "b") for number in range(20)] + [("SET", "other", "1")])
+        connection.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
+    path = tmp_path / f"data.{form}"
+    assert tool("export", path, "-p", subject.port).code == 0
+    target = start_server()
+    assert tool("import", path, "-p", target.port, "--pattern", "list:1*").code == 0
+    with target.connect() as connection:
+        assert connection.call("DBSIZE") == 11 and connection.call("LRANGE", "list:19", 0, -1) == [b"a", b"b"]
+        assert connection.call("FUNCTION", "LIST") == []
+
+
+@pytest.mark.parametrize("option", ["--verify", "--acl-users", "--resume=bookmark"])
+def test_what_is_for_servers_is_refused_with_files(option, subject, tool, tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"key": "k", "value": "v"}\n')
+    result = tool("import", path, "-p", subject.port, option)
+    name = option.split("=")[0].encode()
+    assert result.code == 1 and name + b" is for copies of a server" in result.err
+    assert tool("import", tmp_path, "-p", subject.port, "--pattern", "a*").err.startswith(b"--pattern: ")
+    with subject.connect() as connection:
+        assert connection.call("DBSIZE") == 0
+
+
 def details(server):
     """What DEBUG DIGEST leaves out: expiries of fields, and what streams have beside their entries."""
     with server.connect() as connection:

@@ -10,7 +10,7 @@ mod time;
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, PipeWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -27,6 +27,7 @@ use crate::mode;
 use crate::target::Target;
 use crate::transfer::{self, ImportOptions};
 use crate::usage;
+use crate::whole_file;
 
 pub(crate) use self::options::ArchiveOptions;
 
@@ -212,7 +213,7 @@ fn restore(options: &Restore) -> io::Result<bool> {
         return Ok(archive.read(&snapshot, &selection, &mut |_| {}, store)?.1);
     };
     let bar = bar("restoring", bytes);
-    let restored = write_file(path, |out| {
+    let restored = whole_file::write(path, |out| {
         archive.restore(&snapshot, &selection, out, &mut |done| bar.set_position(done))
     })?;
     bar.finish_and_clear();
@@ -232,7 +233,7 @@ fn restore_at(options: &Restore, archive: &Archive<impl Store>, time_s: u64) -> 
     }
     let (found, is_whole) = match path {
         Some(path) => {
-            let found = write_file(path, |out| keys_in_time::write(archive, time_s, &selection, out))?;
+            let found = whole_file::write(path, |out| keys_in_time::write(archive, time_s, &selection, out))?;
             tell_written(path, found.keys);
             (found, true)
         }
@@ -254,8 +255,9 @@ fn export(options: &Export) -> io::Result<bool> {
     let archive = options.place.open()?;
     let snapshot = archive.find(&options.snapshot)?;
     let bar = bar("exporting", snapshot.facts.bytes);
-    let exported =
-        write_file(&options.file, |out| archive.export(&snapshot, out, &mut |done| bar.set_position(done)))?;
+    let exported = whole_file::write(&options.file, |out| {
+        archive.export(&snapshot, out, &mut |done| bar.set_position(done))
+    })?;
     bar.finish_and_clear();
     tell_written(&options.file, exported.keys);
     Ok(true)
@@ -265,35 +267,6 @@ fn tell_written(path: &Path, keys: u64) {
     if path != Path::new("-") {
         println!("wrote {} keys to {}", HumanCount(keys), path.display());
     }
-}
-
-/// Has `write` write a file, which appears when it is whole, or standard output for `-`.
-fn write_file<T>(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>) -> io::Result<T> {
-    if path == Path::new("-") {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
-        let written = write(&mut out)?;
-        out.flush()?;
-        return Ok(written);
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = Path::new(&beside);
-    let file = File::create(beside).map_err(|error| named(beside, error))?;
-    let written = (|| {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, &file);
-        let written = write(&mut out)?;
-        out.flush()?;
-        file.sync_all()?;
-        fs::rename(beside, path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(written)
-    })();
-    if written.is_err() {
-        // The error that matters is the one that led here.
-        let _ = fs::remove_file(beside);
-    }
-    written
 }
 
 fn verify(options: &Verify) -> io::Result<bool> {

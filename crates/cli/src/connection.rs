@@ -4,7 +4,7 @@ mod pump;
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -119,6 +119,21 @@ impl Write for Stream {
 /// How many bytes are read at a time, at most.
 const READ_SIZE: usize = 64 * 1024;
 
+/// Tries the addresses of a host, each for so long at most.
+fn connect_within(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "The host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                failure = io::Error::new(error.kind(), "Connection timed out");
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 /// A connection to a server.
 pub(crate) struct Connection {
     stream: Stream,
@@ -129,10 +144,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects.
-    pub(crate) fn open(address: &Address) -> io::Result<Connection> {
+    /// Connects, for so long at most if that is given.
+    pub(crate) fn open(address: &Address, timeout: Option<Duration>) -> io::Result<Connection> {
         let connect = |host: &str, port: u16| {
-            let stream = TcpStream::connect((host, port))?;
+            let stream = match timeout {
+                Some(timeout) => connect_within(host, port, timeout)?,
+                None => TcpStream::connect((host, port))?,
+            };
             stream.set_nodelay(true).map(|()| stream)
         };
         let stream = match address {

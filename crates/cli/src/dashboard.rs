@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::style::{Color, Style};
 
-/// Whether a person asked for no colours (the variable NO_COLOR).
+/// Whether a person asked for no colours (the variable NO_COLOR), or the terminal has none.
 pub(crate) fn is_plain() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
 /// A colour, unless there are to be none.

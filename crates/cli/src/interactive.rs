@@ -237,9 +237,10 @@ fn fetch_docs(session: &mut Session) -> Docs {
     reply.map(|reply| Docs::new(&reply)).unwrap_or_default()
 }
 
-/// Where lines are kept between runs: the variable MANTISSA_HISTORY, or a file in the home folder.
+/// Where lines are kept between runs: the variable MANTISSA_HISTORY or redis-cli's, or a file in the home
+/// folder.
 fn history_path() -> Option<PathBuf> {
-    match std::env::var_os("MANTISSA_HISTORY") {
+    match std::env::var_os("MANTISSA_HISTORY").or_else(|| std::env::var_os("REDISCLI_HISTFILE")) {
         Some(path) if path.is_empty() || path == "/dev/null" => None,
         Some(path) => Some(PathBuf::from(path)),
         None => std::env::home_dir().map(|home| home.join(".mantissa_history")),

@@ -55,6 +55,7 @@ mod transfer;
 mod upgrade;
 mod uri;
 mod usage;
+mod whole_file;
 
 pub use archive::run as archive;
 pub use benchmark::run as benchmark;

@@ -111,7 +111,7 @@ pub(crate) fn help_once(session: &mut Session, command: &[Vec<u8>]) -> io::Resul
             }
         }
     }
-    let has_colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let has_colours = io::stdout().is_terminal() && !crate::dashboard::is_plain();
     print(help(Some(&docs), about, has_colours).as_bytes())?;
     Ok(true)
 }

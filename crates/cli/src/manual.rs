@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -78,8 +78,15 @@ pub fn completions(args: impl Iterator<Item = OsString>) -> ExitCode {
         Shells::Zsh => Shell::Zsh,
         Shells::Fish => Shell::Fish,
     };
-    clap_complete::generate(shell, &mut program(), "mantissa", &mut io::stdout());
-    ExitCode::SUCCESS
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut program(), "mantissa", &mut text);
+    match io::stdout().write_all(&text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// What the man pages of the program and of the server say beyond the options: a heading, then what is
@@ -101,7 +108,8 @@ const PROGRAM_PARTS: [Part; 3] = [
             ("`REDISCLI_AUTH`", "The password for the tools, where no option gives one."),
             (
                 "`MANTISSA_HISTORY`",
-                "The file of the prompt's history; empty keeps none. The default is ~/.mantissa_history.",
+                "The file of the prompt's history; empty keeps none. The default is what `REDISCLI_HISTFILE` names, \
+                 else ~/.mantissa_history.",
             ),
             ("`MANTISSA_RC`", "The file of the prompt's preferences. The default is ~/.mantissarc."),
             ("`PAGER`", "The program that shows long replies at the prompt."),
@@ -113,8 +121,12 @@ const PROGRAM_PARTS: [Part; 3] = [
         "EXIT STATUS",
         &[
             ("0", "Done."),
-            ("1", "Not done: no connection, an error reply, damage in a file that was checked."),
-            ("2", "The command line was not understood."),
+            (
+                "1",
+                "Not done: no connection, damage in a file that was checked, options that were not understood; \
+                 with `mantissa cli -e` an error reply.",
+            ),
+            ("2", "There is no such subcommand."),
         ],
     ),
 ];

@@ -97,6 +97,9 @@ pub(crate) struct Options {
     /// What separates the elements of raw replies [default: a line end]
     #[arg(short = 'd', value_name = "DELIMITER")]
     element_delimiter: Option<OsString>,
+    /// Seconds to wait for the connection; 0 is as long as the system does
+    #[arg(short = 't', value_name = "SECONDS")]
+    connect_timeout: Option<f64>,
     /// What follows raw replies [default: a line end]
     #[arg(short = 'D', value_name = "DELIMITER")]
     reply_delimiter: Option<OsString>,
@@ -286,6 +289,8 @@ pub(crate) struct Settings {
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) database: u32,
     pub(crate) resp3: bool,
+    /// How long to wait for the connection.
+    pub(crate) connect_timeout: Option<Duration>,
     /// How often to run the command or a step, if that is said; negative is forever.
     pub(crate) repeat: Option<i64>,
     /// How long to wait between two runs or steps, if that is said.
@@ -363,6 +368,10 @@ impl Options {
         };
         let interval = self.interval.map(Duration::try_from_secs_f64).transpose();
         let interval = interval.map_err(|_| "The interval is not a number of seconds.".to_owned())?;
+        let connect_timeout = self.connect_timeout.map(Duration::try_from_secs_f64).transpose();
+        let connect_timeout = connect_timeout
+            .map_err(|_| "Invalid connection timeout for -t.".to_owned())?
+            .filter(|timeout| !timeout.is_zero());
         let show_pushes = shows_pushes(self.show_pushes.as_deref(), terminal)?;
         let password = if self.askpass {
             let typed = crate::secret::ask("Please input password: ");
@@ -388,6 +397,7 @@ impl Options {
             password,
             database: self.database.or(uri.database).unwrap_or(0),
             resp3: self.resp3 || (json && !self.resp2),
+            connect_timeout,
             repeat: self.repeat,
             interval,
             input_as_last_argument: self.input_as_last_argument,

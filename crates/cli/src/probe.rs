@@ -93,8 +93,7 @@ fn run_with(options: &ProbeOptions) -> io::Result<()> {
             io::Error::new(error.kind(), text)
         })?;
     }
-    let has_colours =
-        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let has_colours = io::stdout().is_terminal() && !crate::dashboard::is_plain();
     let text = if options.json {
         format!("{:#}\n", findings.to_json())
     } else {

@@ -69,6 +69,7 @@ impl Session {
             password: settings.password.clone(),
             database,
             resp3: false,
+            connect_timeout: settings.connect_timeout,
         };
         Session {
             settings,
@@ -145,6 +146,7 @@ impl Session {
             password: self.settings.password.clone(),
             database: self.database,
             resp3: false,
+            connect_timeout: self.settings.connect_timeout,
         };
     }
 
@@ -164,7 +166,7 @@ impl Session {
     pub(crate) fn connect(&mut self) -> io::Result<()> {
         self.connection = None;
         self.in_transaction = false;
-        let mut connection = Connection::open(&self.settings.address)?;
+        let mut connection = Connection::open(&self.settings.address, self.settings.connect_timeout)?;
         let mut prepare = |command: &[&[u8]], name: &str| -> io::Result<bool> {
             let reply = connection.ask(command)?;
             let error = reply.as_error().map(String::from_utf8_lossy);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use mantissa_protocol::Value;
 
@@ -20,6 +21,8 @@ pub(crate) struct Target {
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) database: u32,
     pub(crate) resp3: bool,
+    /// How long to wait for the connection; as long as the system does if there is none.
+    pub(crate) connect_timeout: Option<Duration>,
 }
 
 /// Where a server is, as a command line says.
@@ -69,6 +72,7 @@ impl TargetOptions {
                 .or(environment),
             database: uri.database.unwrap_or(0),
             resp3: false,
+            connect_timeout: None,
         })
     }
 }
@@ -90,6 +94,7 @@ impl Target {
             password: std::env::var_os("REDISCLI_AUTH").map(OsStringExt::into_vec),
             database: 0,
             resp3: false,
+            connect_timeout: None,
         });
         if place.contains("://") {
             let uri = Uri::parse(place)?;
@@ -115,7 +120,7 @@ impl Target {
 
     /// Connects and logs in.
     pub(crate) fn open(&self) -> io::Result<Connection> {
-        let mut connection = Connection::open(&self.address).map_err(|error| {
+        let mut connection = Connection::open(&self.address, self.connect_timeout).map_err(|error| {
             let text =
                 format!("Could not connect to Redis at {}: {}", self.address.plain(), without_number(&error));
             io::Error::new(error.kind(), text)

@@ -60,6 +60,9 @@ pub fn import(args: impl Iterator<Item = OsString>) -> ExitCode {
     finish(parse::<ImportOptions>(args), |options| {
         let target = options.target().map_err(io::Error::other)?;
         let source = options.source().map_err(io::Error::other)?;
+        if let Place::File(path, form) = &source {
+            options.refuse_for_file(path, *form).map_err(io::Error::other)?;
+        }
         let start = Instant::now();
         let tally = match &source {
             Place::Server(source) => return copy::run(&options, source, &target),
@@ -86,7 +89,7 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
                 let text = "export writes files; `mantissa import` copies from one server to another";
                 return Err(io::Error::other(text));
             }
-            Place::File(path, FileForm::Rdb) => dump::export(&options, &source, &path)?,
+            Place::File(path, FileForm::Rdb) => dump::export(&options, &source, &path, false)?,
             Place::File(path, FileForm::Aof) => aof::export(&options, &source, &path)?,
             Place::File(path, form) => text::export(&options, &source, &path, form)?,
         };
@@ -100,7 +103,7 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
 /// Writes all data of a server to an RDB file, or to standard output if the path is `-`.
 pub(crate) fn save(source: &Target, path: &Path) -> io::Result<()> {
     let options = ExportOptions::for_dump(path).map_err(io::Error::other)?;
-    let tally = dump::export(&options, source, path)?;
+    let tally = dump::export(&options, source, path, false)?;
     match tally.first_error {
         Some(error) => Err(io::Error::other(error)),
         None => Ok(()),

@@ -126,7 +126,7 @@ impl Directive {
 
     /// Whether the setting is at its default; a folder never is.
     pub fn is_default(&self, config: &Config) -> bool {
-        (self.read)(config) == (self.read)(&DEFAULTS)
+        !matches!(self.kind, Kind::Directory) && (self.read)(config) == (self.read)(&DEFAULTS)
     }
 }
 

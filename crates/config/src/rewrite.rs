@@ -48,10 +48,7 @@ impl Config {
     /// The lines that a setting should have; none if it is at its default and the file does not name it.
     fn lines_of(&self, directive: &Directive, named: bool) -> Vec<Vec<u8>> {
         let value = (directive.read)(self);
-        if !named
-            && (directive.is_default(self)
-                || matches!(directive.kind, Kind::Directory) && self.is_start_dir())
-        {
+        if !named && directive.is_default(self) {
             return Vec::new();
         }
         let line = |rest: &[u8]| [directive.name.as_bytes(), b" ", rest].concat();
@@ -74,10 +71,6 @@ impl Config {
                 vec![line(if text.is_empty() { b"\"\"" } else { &text })]
             }
         }
-    }
-
-    fn is_start_dir(&self) -> bool {
-        self.dir == super::DEFAULTS.dir
     }
 }
 

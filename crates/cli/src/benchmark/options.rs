@@ -107,6 +107,12 @@ pub(crate) struct Options {
     /// Not supported: the server has no slots
     #[arg(long, hide = true)]
     cluster: bool,
+    /// Errors are always shown, which redis-benchmark asks for so
+    #[arg(short = 'e', hide = true)]
+    shows_errors: bool,
+    /// Print version
+    #[arg(short = 'v', action = clap::ArgAction::Version, hide = true)]
+    prints_version: Option<bool>,
     /// Print this help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -143,6 +149,10 @@ impl Options {
     pub(crate) fn target(&self) -> Result<Target, String> {
         if self.cluster {
             return Err("--cluster is not supported: the server has no slots".to_owned());
+        }
+        if let Some(option) = self.command.first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
+            let option = option.to_string_lossy();
+            return Err(format!("Invalid option \"{option}\" or option argument missing"));
         }
         if self.password_is_shown() {
             eprintln!("{}", crate::options::PASSWORD_WARNING);

@@ -233,7 +233,7 @@ pub(crate) fn export(options: &ExportOptions, source: &Target, path: &Path) -> i
         ));
     }
     if path.extension().is_some_and(|extension| extension == "aof") && !path.is_dir() {
-        return dump::export_file(options, source, path, true);
+        return dump::export(options, source, path, true);
     }
     FileSystem.create_directory(path)?;
     let name = OsStr::new(NAME);
@@ -244,7 +244,7 @@ pub(crate) fn export(options: &ExportOptions, source: &Target, path: &Path) -> i
     let mut manifest = Manifest::default();
     let base = path.join(manifest.next_base(name, true));
     let increment = path.join(manifest.next_increment(name, None));
-    let tally = dump::export_file(options, source, &base, true)?;
+    let tally = dump::export(options, source, &base, true)?;
     FileSystem.create(&increment)?.sync()?;
     manifest.store(&FileSystem, path, name)?;
     Ok(tally)

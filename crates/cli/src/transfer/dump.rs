@@ -4,8 +4,8 @@
 //! snapshot: keys that are written meanwhile are in the file in one of their states. `mantissa cli --rdb`
 //! asks the server for a dump of one instant.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use indicatif::ProgressBar;
@@ -25,6 +25,7 @@ use super::source::{Keys, databases, dump, select};
 use super::{now_ms, progress};
 use crate::connection::Connection;
 use crate::target::Target;
+use crate::whole_file;
 
 /// What DUMP appends to a value: a version and a checksum.
 const FOOTER_BYTES: usize = 10;
@@ -56,6 +57,9 @@ impl LoadTarget for Feeder<'_> {
     }
 
     fn function(&mut self, source: &[u8]) -> Result<(), String> {
+        if !self.import.copies_all() {
+            return Ok(());
+        }
         load_library(&mut self.functions, source, self.import.replace, &mut self.tally)
             .map_err(|error| error.to_string())
     }
@@ -133,32 +137,15 @@ pub(crate) fn store<R: Read>(
     Ok(Stored { tally, damage: loaded.err(), end, rest: loader.into_rest() })
 }
 
-/// Writes a server's data to a file, which appears when it is whole.
-pub(crate) fn export(options: &ExportOptions, source: &Target, path: &Path) -> io::Result<Tally> {
-    if options.is_quiet() {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let tally = write(options, source, &mut out, false)?;
-        out.flush()?;
-        return Ok(tally);
-    }
-    export_file(options, source, path, false)
-}
-
-/// Writes a server's data to a file, which appears when it is whole; as the base of an append-only file, if
-/// that is what it is for.
-pub(crate) fn export_file(
+/// Writes a server's data to a file, which appears when it is whole, or to standard output for `-`; as the
+/// base of an append-only file, if that is what it is for.
+pub(crate) fn export(
     options: &ExportOptions,
     source: &Target,
     path: &Path,
     is_aof_base: bool,
 ) -> io::Result<Tally> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let mut out = BufWriter::new(File::create(&beside)?);
-    let tally = write(options, source, &mut out, is_aof_base)?;
-    out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
-    fs::rename(beside, path)?;
-    Ok(tally)
+    whole_file::write(path, |out| write(options, source, out, is_aof_base))
 }
 
 /// Writes a server's data as a dump.

@@ -93,7 +93,7 @@ pub(crate) struct ImportOptions {
     /// Replace keys that are there already; run the commands of an append-only file on a server with keys
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Which keys to copy from a server
+    /// Which keys to copy; not from append-only files
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Option<String>,
     /// Copy the ACL users of a server, too; the default user only with --replace
@@ -105,7 +105,7 @@ pub(crate) struct ImportOptions {
     /// Remember in this file how far the copy of a server has come, and go on there
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Compare both servers at the end: all values by digests, expiries, functions, and users where copied
+    /// Compare both servers at the end of the copy of a server: all values by digests, expiries, functions, and users where copied
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print this help
@@ -135,6 +135,25 @@ impl ImportOptions {
         let (_, rest) = self.source.split_once("://")?;
         let (_, path) = rest.split_once('/')?;
         path.parse().ok()
+    }
+
+    /// Refuses what makes no sense for a file, which would be left undone without a word.
+    pub(crate) fn refuse_for_file(&self, path: &Path, form: FileForm) -> Result<(), String> {
+        let given = [
+            ("--acl-users", self.acl_users),
+            ("--resume", self.resume.is_some()),
+            ("--verify", self.verify),
+            ("--pattern", self.pattern.is_some() && form == FileForm::Aof),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some(("--pattern", _)) => {
+                Err(format!("--pattern: the commands of an append-only file, as {}, run all", path.display()))
+            }
+            Some((name, _)) => {
+                Err(format!("{name} is for copies of a server, and {} is a file", path.display()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether all keys are copied, and so what belongs to no key.

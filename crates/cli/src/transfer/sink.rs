@@ -11,6 +11,7 @@ use super::options::ImportOptions;
 use super::source::select;
 use crate::connection::Connection;
 use crate::target::Target;
+use mantissa_commands::glob;
 use mantissa_persist::payload::module_type_of;
 use mantissa_protocol::put_quoted;
 
@@ -215,6 +216,8 @@ pub(crate) struct Pool {
     workers: Vec<thread::JoinHandle<io::Result<Tally>>>,
     pending: Vec<Job>,
     batch: usize,
+    /// Other keys are left out.
+    pattern: Option<String>,
 }
 
 impl Pool {
@@ -235,12 +238,15 @@ impl Pool {
                 }))
             })
             .collect::<io::Result<_>>()?;
-        Ok(Pool { sender, workers, pending: Vec::new(), batch })
+        Ok(Pool { sender, workers, pending: Vec::new(), batch, pattern: options.pattern.clone() })
     }
 
     /// Hands a key to a thread, waiting until one has time. Fails if all have ended; [`Pool::finish`] then
     /// tells why.
     pub(crate) fn add(&mut self, job: Job) -> Result<(), String> {
+        if self.pattern.as_ref().is_some_and(|pattern| !glob::matches(pattern.as_bytes(), job.key())) {
+            return Ok(());
+        }
         self.pending.push(job);
         if self.pending.len() < self.batch {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Text files: JSON lines, a key each, and CSV, an element each.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use indicatif::ProgressBar;
@@ -15,6 +15,7 @@ use super::source::{Keys, Timed, ask_timed, checked, databases, select};
 use super::{now_ms, progress};
 use crate::connection::Connection;
 use crate::target::Target;
+use crate::whole_file;
 
 /// The names of the columns of CSV files.
 const COLUMNS: [&str; 7] =
@@ -101,16 +102,7 @@ pub(crate) fn export(
     let source = Target { database: 0, ..source.clone() };
     let all = databases(&source, options.database)?;
     let bar = progress(all.iter().map(|(_, keys)| keys).sum(), "keys");
-    if options.is_quiet() {
-        return write(options, &source, &all, form, BufWriter::new(io::stdout().lock()), &bar);
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let file = File::create(&beside)?;
-    let tally = write(options, &source, &all, form, BufWriter::new(&file), &bar)?;
-    file.sync_all()?;
-    fs::rename(beside, path)?;
-    Ok(tally)
+    whole_file::write(path, |out| write(options, &source, &all, form, out, &bar))
 }
 
 fn write(

@@ -1,0 +1,45 @@
+//! Files that appear when they are whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Has `write` write a file, or standard output for `-`. After an error nothing of it is left, and a file that
+/// was there before stays.
+pub(crate) fn write<T>(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
+) -> io::Result<T> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
+        let written = write(&mut out)?;
+        out.flush()?;
+        return Ok(written);
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = Path::new(&beside);
+    let file = File::create(beside).map_err(|error| named(beside, error))?;
+    let written = (|| {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, &file);
+        let written = write(&mut out)?;
+        out.flush()?;
+        file.sync_all()?;
+        fs::rename(beside, path).map_err(|error| named(path, error))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(written)
+    })();
+    written.map_err(|error: io::Error| {
+        // The error that matters is the one that led here.
+        let _ = fs::remove_file(beside);
+        if error.kind() == io::ErrorKind::StorageFull { named(beside, error) } else { error }
+    })
+}
+
+/// The same error with the path before it.
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
