@@ -103,14 +103,32 @@ pub fn may_replicate(engine: &Engine, command: &Command, args: Args<'_>) -> bool
 
 /// Whether a command is refused when memory is full and nothing can be evicted.
 fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
-    let denied = |command: &Command, args: Args<'_>| {
+    any_of(session, command, args, |command, args| {
         command.info.flags.has(Flags::DENYOOM) || engine.scripting.needs_memory(command.info, args)
-    };
+    })
+}
+
+/// Whether a command may add data: it waits while the disk is behind. So do scripts that do not say that they
+/// only read, whatever they do when memory is full.
+pub fn may_add(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
+    any_of(session, command, args, |command, args| {
+        command.info.flags.has(Flags::DENYOOM)
+            || command.info.script.is_some() && is_write(engine, command, args)
+    })
+}
+
+/// Whether something holds for a command, or for one of those that it runs of a transaction.
+fn any_of(
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+    holds: impl Fn(&Command, Args<'_>) -> bool,
+) -> bool {
     match &session.transaction {
         Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
-            transaction.queue.iter().any(|queued| denied(queued.command, queued.args.as_args()))
+            transaction.queue.iter().any(|queued| holds(queued.command, queued.args.as_args()))
         }
-        _ => denied(command, args),
+        _ => holds(command, args),
     }
 }
 

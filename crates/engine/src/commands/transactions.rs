@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
             "Drops the queued commands.",
         ),
     EngineSpec::new("watch", -2, watch, FLAGS)
-        .traits(Traits::NOT_QUEUED)
+        .traits(Traits::NOT_QUEUED.or(Traits::LEAVES_VALUES))
         .categories(Categories::TRANSACTION)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
         .docs(

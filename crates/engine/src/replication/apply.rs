@@ -23,7 +23,7 @@ use mantissa_commands::spec::{Flags, InStream, Traits};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
 use mantissa_store::{LockedShards, PREFETCHED_KEYS_MIN, Shard, ShardSet};
-use mantissa_sys::QuickInstant;
+use mantissa_sys::{QuickInstant, simulation};
 
 use crate::batch::{Batch, Request};
 use crate::call::{self, Call};
@@ -34,12 +34,17 @@ use crate::invocation::{Command, Handler};
 use crate::locking::{lock_linked, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
-use crate::tier::fetch;
 use crate::tier::read_ahead::ReadAhead;
+use crate::tier::{fetch, offload};
 use crate::{admission, calls, lazy_free, tracking};
 
 /// Bytes that are kept of a reply, which nobody gets.
 const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// How long values are moved to disk between two looks at the stream.
+const ROOM_TIME_MAX: Duration = Duration::from_millis(20);
+/// How long is waited for a disk that is behind.
+const DISK_PAUSE: Duration = Duration::from_millis(1);
 
 /// What has been done with the front of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,9 +137,12 @@ impl<'e> Applier<'e> {
         self.session.database
     }
 
-    /// Waits for the values that the stream stops for, or for so long. It may return early.
+    /// Waits for the values that the stream stops for, or for the disk, or for so long. It may return early.
     pub fn wait(&self, time_max: Duration) {
-        self.read_ahead.wait(time_max);
+        match self.read_ahead.is_waiting() {
+            true => self.read_ahead.wait(time_max),
+            false => simulation::sleep(DISK_PAUSE.min(time_max)),
+        }
     }
 
     /// Applies the whole units at the front of `bytes`, which begins where the last call has ended. An error
@@ -144,6 +152,9 @@ impl<'e> Applier<'e> {
             return Ok(Applied { waits: true, ..Applied::default() });
         }
         self.context.refresh();
+        if self.is_disk_behind() {
+            return Ok(Applied { waits: true, ..Applied::default() });
+        }
         self.context.command_began = QuickInstant::now();
         let keys = self.context.engine.keyspace.estimate_keys();
         self.prefetches = keys.map_or(self.prefetches, |count| count >= PREFETCHED_KEYS_MIN);
@@ -156,6 +167,16 @@ impl<'e> Applier<'e> {
         self.context.outbox.end_iteration(false);
         self.batch.trim();
         outcome
+    }
+
+    /// Moves values to disk, where some go. Whether the disk is so far behind that writes wait for it.
+    fn is_disk_behind(&mut self) -> bool {
+        let limit = self.context.active.config.maxmemory;
+        if limit == 0 || self.context.engine.tier.file().is_none() {
+            return false;
+        }
+        let _what_is_left_goes_later = offload::make_room(&mut self.context, limit, ROOM_TIME_MAX);
+        offload::has_to_wait(self.context.engine, limit)
     }
 
     fn apply_units(&mut self, bytes: &[u8]) -> Result<Applied, String> {

@@ -509,7 +509,8 @@ struct Queue {
     reading_bytes: usize,
     /// What is being read, those that wait included.
     wanted: HashMap<Wanted, Awaited>,
-    failures: HashMap<Wanted, (Instant, String)>,
+    /// When, the record of a value, and why.
+    failures: HashMap<Wanted, (Instant, Option<RecordId>, String)>,
     /// When a failure was last told of.
     warned: Option<Instant>,
 }
@@ -538,13 +539,14 @@ impl Queue {
         self.reads.iter().position(|read| read.bytes_at_once() == 0)
     }
 
-    /// Why something can not be read, for as long as that counts.
-    fn failure(&mut self, wanted: &Wanted) -> Option<String> {
+    /// Why something can not be read, for as long as that counts. A key may have another record by now.
+    fn failure(&mut self, wanted: &Wanted, record: Option<RecordId>) -> Option<String> {
         if self.failures.is_empty() {
             return None;
         }
-        self.failures.retain(|_, (since, _)| clock::since(*since) < FAILURE_LASTS);
-        self.failures.get(wanted).map(|(_, reason)| reason.clone())
+        self.failures.retain(|_, (since, ..)| clock::since(*since) < FAILURE_LASTS);
+        let (_, failed, reason) = self.failures.get(wanted)?;
+        (*failed == record).then(|| reason.clone())
     }
 }
 
@@ -557,12 +559,12 @@ impl Reads {
     /// The failure of a key that holds still.
     pub fn failure(&self, keys: &[(Key, Cold)]) -> Option<String> {
         let mut queue = self.queue.lock();
-        keys.iter().find_map(|(key, _)| queue.failure(&Wanted::Value(*key)))
+        keys.iter().find_map(|(key, cold)| queue.failure(&Wanted::Value(*key), Some(cold.id())))
     }
 
     /// The failure of a part of a record that holds still.
     pub fn part_failure(&self, cold: &Cold, asked: &Asked) -> Option<String> {
-        self.queue.lock().failure(&Wanted::Part(cold.id(), asked.clone()))
+        self.queue.lock().failure(&Wanted::Part(cold.id(), asked.clone()), None)
     }
 
     /// Has values read for somebody, and returns what tells whether they have been.
@@ -642,7 +644,7 @@ impl Reads {
                 continue;
             }
             let wanted = Wanted::Value(key);
-            if !queue.wanted.contains_key(&wanted) && queue.failure(&wanted).is_none() {
+            if !queue.wanted.contains_key(&wanted) && queue.failure(&wanted, Some(cold.id())).is_none() {
                 queue.wanted.insert(wanted, Awaited::default());
                 queue.unasked_bytes += unasked_bytes(&cold);
                 queue.later.push_back(Read::Value(key, cold));
@@ -700,7 +702,11 @@ impl Reads {
             self.arrived.notify_one();
         }
         if let Some(reason) = failure {
-            queue.failures.insert(read.wanted(), (clock::now(), reason));
+            let record = match read {
+                Read::Value(_, cold) => Some(cold.id()),
+                Read::Part(_) | Read::Batch(_) => None,
+            };
+            queue.failures.insert(read.wanted(), (clock::now(), record, reason));
         }
         let mut waiting = queue.wanted.remove(&read.wanted()).unwrap_or_default().waiting;
         waiting.retain(|waiting| waiting.left.fetch_sub(1, Ordering::AcqRel) == 1);

@@ -35,6 +35,7 @@ use mantissa_store::{Entry, KeyHash, ShardSet};
 use mantissa_sys::clock::unix_ms;
 
 use super::offload;
+use crate::admission;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
@@ -80,8 +81,8 @@ pub fn prepare(context: &mut Context, session: &mut Session, (command, args): (&
     }
     let info = command.info;
     let now_ms = context.now_ms;
-    if info.flags.has(mantissa_commands::spec::Flags::DENYOOM)
-        && offload::has_to_wait(engine, context.active.config.maxmemory)
+    if offload::has_to_wait(engine, context.active.config.maxmemory)
+        && admission::may_add(engine, session, command, args)
     {
         return Ready::Later;
     }
