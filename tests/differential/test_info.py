@@ -57,12 +57,26 @@ def test_hashes_with_fields_that_expire_are_counted(servers):
         assert shown[0] == shown[1], HASHES[step]
 
 
+LONG_ERRORS = ["NOTFOUND", "", " ", "A b", "A" * 30 + " x", "A" * 31 + " x", "B" * 32 + " x", "C" * 200_000]
+
+
+def test_long_first_words_of_errors_are_no_codes(servers):
+    shown = []
+    for server in servers:
+        with server.connect() as connection:
+            connection("CONFIG", "RESETSTAT")
+            for text in LONG_ERRORS:
+                connection("EVAL", "return {err = ARGV[1]}", 0, text)
+            shown.append(figures(connection, "errorstats"))
+    assert shown[0] == shown[1]
+
+
 def test_error_codes_past_the_limit_are_reported(servers):
     for server in servers:
         with server.connect() as connection:
             for number in range(200):
                 assert connection("EVAL", "return redis.error_reply(ARGV[1])", 0, f"CODE{number} x").is_error
-            assert figures(connection, "errorstats")["errorstat_ERRORSTATS_DISABLED"] == "count=1"
+            assert figures(connection, "errorstats") == {"errorstat_ERRORSTATS_DISABLED": "count=1"}
             connection("CONFIG", "RESETSTAT")
             assert connection("NOSUCH").is_error
             assert figures(connection, "errorstats") == {"errorstat_ERR": "count=1"}

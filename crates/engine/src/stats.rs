@@ -158,6 +158,8 @@ pub struct Stats {
 /// Distinct error codes that are counted; further ones are not, so that scripts cannot fill the memory with
 /// them.
 const ERROR_CODES_MAX: usize = 128;
+/// Bytes of an error within which its first word ends.
+const ERROR_CODE_BYTES_MAX: usize = 31;
 /// The entry among the error codes that says that further ones are not counted.
 const ERRORS_DISABLED: &str = "ERRORSTATS_DISABLED";
 
@@ -205,18 +207,21 @@ impl Stats {
         }
     }
 
-    /// Counts an error reply by its first word.
+    /// Counts an error reply by its first word, or as ERR if that is not short.
     pub fn count_error(&self, worker: usize, text: &str) {
         if let Some(stats) = self.workers.get(worker) {
             add(&stats.error_replies, 1);
         }
-        let code = text.split(' ').next().unwrap_or("ERR");
+        let mut start = text.bytes().take(ERROR_CODE_BYTES_MAX);
+        let code = start.position(|byte| byte == b' ').map_or("ERR", |end| &text[..end]);
         let mut errors = self.errors.lock();
         if let Some(count) = errors.get_mut(code) {
             *count += 1;
+        } else if errors.contains_key(ERRORS_DISABLED) {
+            // Until CONFIG RESETSTAT nothing is counted.
         } else if errors.len() < ERROR_CODES_MAX {
             errors.insert(code.to_owned(), 1);
-        } else if errors.len() == ERROR_CODES_MAX {
+        } else {
             warning!(
                 "Errorstats stopped adding new errors because the number of errors reached the limit, may be \
                  misuse of lua error_reply, please check INFO ERRORSTATS, this can be re-enabled via CONFIG \
@@ -224,6 +229,7 @@ impl Stats {
             );
             let codes: Vec<String> = errors.keys().map(|code| code.replace(['\n', '\r'], "_")).collect();
             warning!("Current errors code list: {}", codes.join(", "));
+            errors.clear();
             errors.insert(ERRORS_DISABLED.to_owned(), 1);
         }
     }

@@ -83,6 +83,13 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     for warning in &warnings {
         warning!("{warning}");
     }
+    let limit = config.maxmemory;
+    if 0 < limit && limit < 1 << 20 {
+        warning!(
+            "WARNING: You specified a maxmemory value that is less than 1MB (current value is {limit} bytes). Are \
+             you sure this is what you really want?"
+        );
+    }
     match start(config, successor) {
         Ok(code) => ExitCode::from(code),
         Err(reason) => {

@@ -290,12 +290,13 @@ impl<'a> Predecessor<'a> {
     fn await_nearness(&mut self) -> Result<(), String> {
         let began = Instant::now();
         loop {
-            let asked = Instant::now();
-            self.send(&[b"catch-up", self.log_end().as_bytes()], None)?;
+            let (asked, end) = (Instant::now(), self.log_end());
+            self.send(&[b"catch-up", end.as_bytes()], None)?;
             self.await_message(b"caught-up", Duration::MAX)?;
             let took = asked.elapsed();
             let is_late = began.elapsed() > NEAR_WAIT_MAX;
-            if took <= NEAR || is_late && took <= NEAR_MAX {
+            // A busy machine answers late also where nothing is written.
+            if took <= NEAR || is_late && took <= NEAR_MAX || self.log_end() == end {
                 return Ok(());
             }
             if is_late {
