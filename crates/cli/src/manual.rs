@@ -108,8 +108,8 @@ const PROGRAM_PARTS: [Part; 3] = [
             ("`REDISCLI_AUTH`", "The password for the tools, where no option gives one."),
             (
                 "`MANTISSA_HISTORY`",
-                "The file of the prompt's history; empty keeps none. The default is what `REDISCLI_HISTFILE` names, \
-                 else ~/.mantissa_history.",
+                "The file of the prompt's history; empty keeps none. The default is what \
+                 `REDISCLI_HISTFILE` names, else ~/.mantissa_history.",
             ),
             ("`MANTISSA_RC`", "The file of the prompt's preferences. The default is ~/.mantissarc."),
             ("`PAGER`", "The program that shows long replies at the prompt."),
@@ -123,8 +123,8 @@ const PROGRAM_PARTS: [Part; 3] = [
             ("0", "Done."),
             (
                 "1",
-                "Not done: no connection, damage in a file that was checked, options that were not understood; \
-                 with `mantissa cli -e` an error reply.",
+                "Not done: no connection, damage in a file that was checked, options that were not \
+                 understood; with `mantissa cli -e` an error reply.",
             ),
             ("2", "There is no such subcommand."),
         ],

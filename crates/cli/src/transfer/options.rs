@@ -105,7 +105,8 @@ pub(crate) struct ImportOptions {
     /// Remember in this file how far the copy of a server has come, and go on there
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Compare both servers at the end of the copy of a server: all values by digests, expiries, functions, and users where copied
+    /// Compare both servers at the end of the copy of a server: all values by digests, expiries, functions,
+    /// and users where copied
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print this help
