@@ -25,8 +25,8 @@ environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
 suites="$suites replication upgrade packed web console archive tiering"
 
-# Where nothing was compiled before, as on a fresh machine, incremental compilation costs time and room. So do the
-# line tables of the tests: a panic tells its line without them.
+# Where nothing was compiled before, as on a fresh machine, incremental compilation costs time and room. So do
+# the line tables of the tests: a panic tells its line without them.
 if [ ! -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ]; then
     export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0} CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-0}
 fi

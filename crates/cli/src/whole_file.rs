@@ -6,8 +6,8 @@ use std::path::Path;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Has `write` write a file, or standard output for `-`. After an error nothing of it is left, and a file that
-/// was there before stays.
+/// Has `write` write a file, or standard output for `-`. After an error nothing of it is left, and a file
+/// that was there before stays.
 pub(crate) fn write<T>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,

@@ -86,8 +86,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let limit = config.maxmemory;
     if 0 < limit && limit < 1 << 20 {
         warning!(
-            "WARNING: You specified a maxmemory value that is less than 1MB (current value is {limit} bytes). \
-             Are you sure this is what you really want?"
+            "WARNING: You specified a maxmemory value that is less than 1MB (current value is {limit} \
+             bytes). Are you sure this is what you really want?"
         );
     }
     match start(config, successor) {
