@@ -107,8 +107,12 @@ fn overlap(one: &[u8], two: &[u8]) -> bool {
     one.starts_with(two) || two.starts_with(one)
 }
 
-/// The first of some prefixes, none of which overlaps with another, that overlaps with this one.
+/// The first of some prefixes that overlaps with this one. None of them overlaps with another, but for the
+/// empty prefix, which BCAST without a prefix adds to others.
 fn known_overlap<'k>(known: &'k BTreeSet<Box<[u8]>>, prefix: &[u8]) -> Option<&'k [u8]> {
+    if let Some(first) = known.first().filter(|first| first.is_empty()) {
+        return Some(first);
+    }
     // What begins with it comes right after it, and what it begins with right before it.
     let before = known.range::<[u8], _>((Bound::Unbounded, Bound::Included(prefix))).next_back();
     let after = known.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded)).next();
