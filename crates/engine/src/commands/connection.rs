@@ -186,7 +186,10 @@ pub fn begin_anew(context: &Context, session: &mut Session) {
         count.store(0, Ordering::Relaxed);
     }
     session.no_touch = false;
-    session.set_reply_mode(ReplyMode::On);
+    // After CLIENT REPLY SKIP, RESET itself is not answered.
+    if session.reply_mode != ReplyMode::Skip {
+        session.set_reply_mode(ReplyMode::On);
+    }
     session.select(0);
     session.set_protocol(session.first_protocol);
     session.set_user(context.engine.acl.default_user());

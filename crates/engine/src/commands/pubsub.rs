@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
 use mantissa_commands::spec::{Channels, Flags, Group, KeyFlags, KeySpec, Traits};
-use mantissa_commands::{Locks, Outcome};
+use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
@@ -147,6 +147,9 @@ fn psubscribe(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &m
 }
 
 fn ssubscribe(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if invocation.in_transaction() {
+        return Err(Error::fixed("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
+    }
     join(invocation, args, reply, Scope::Shard)
 }
 
