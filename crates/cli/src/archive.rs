@@ -12,6 +12,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, PipeWriter, Read, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use mantissa_archive::{Archive, KeyFile, Origin, Segment, Snapshot, Store, store_at};
 
 use self::options::{Create, Export, Init, List, Place, Prune, Restore, Show, Verify, What};
+use crate::connection::Address;
 use crate::mode;
 use crate::target::Target;
 use crate::transfer::{self, ImportOptions};
@@ -105,6 +107,7 @@ fn create(options: &Create) -> io::Result<bool> {
     let archive = options.place.open()?;
     let scratch = archive.scratch(env::temp_dir())?;
     let make = |dump: &mut dyn Read, source: &str, bytes: Option<u64>| {
+        let source = options.source_name.as_deref().unwrap_or(source);
         let origin = Origin { source, tag: &options.tag, now_ms: &now_ms, bytes, folder: &scratch };
         let bar = bar("reading", bytes.unwrap_or(0));
         let mut is_reading = true;
@@ -121,7 +124,7 @@ fn create(options: &Create) -> io::Result<bool> {
     let snapshot = match &options.source {
         None => {
             let target = options.target.target().map_err(io::Error::other)?;
-            of_server(&target, |dump| make(dump, &target.address.plain(), None))?
+            of_server(&target, |dump| make(dump, &source_of(&target.address), None))?
         }
         Some(path) if path == Path::new("-") => make(&mut io::stdin().lock(), "standard input", None)?,
         Some(path) => {
@@ -139,6 +142,26 @@ fn create(options: &Create) -> io::Result<bool> {
     let keys = HumanCount(facts.keys);
     println!("{}: {keys} keys, {all}, of which {new} are new and take {stored}", snapshot.name);
     Ok(true)
+}
+
+/// The name of a server in an archive. One of this machine has the name that its own snapshots have: other
+/// machines have a server at this address, too.
+fn source_of(address: &Address) -> String {
+    let host_name = || {
+        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    };
+    let is_here = |host: &str| {
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|host: IpAddr| host.is_loopback())
+    };
+    let plain = address.plain();
+    match address {
+        Address::Tcp(host, port) | Address::Tls(host, port, _) if is_here(host) => {
+            host_name().map_or(plain, |name| format!("{name}:{port}"))
+        }
+        Address::Unix(_) => host_name().map_or_else(|| plain.clone(), |name| format!("{name}:{plain}")),
+        Address::Tcp(..) | Address::Tls(..) => plain,
+    }
 }
 
 /// Calls `make` with a dump of a server, while it comes.

@@ -77,6 +77,9 @@ pub(crate) struct Create {
     /// A word to know the snapshot by
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) tag: String,
+    /// Whose snapshot it is; without this the host and the port of the server, or the file
+    #[arg(long = "source", value_name = "TEXT")]
+    pub(crate) source_name: Option<String>,
     /// Print this help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
