@@ -586,12 +586,16 @@ def test_the_end_of_an_append_only_file_may_be_torn(subject, tool, tmp_path):
     assert b"1 failed" in result.out and b"WRONGTYPE" in result.err
 
 
+NAMING = [("SELECT", 2), ("MOVE", "k", 2), ("COPY", "k", "c", "REPLACE", "DB", 2), ("SWAPDB", 2, 0), ("SWAPDB", 0, 2)]
+
+
+@pytest.mark.parametrize("naming", NAMING, ids=[" ".join(map(str, words)) for words in NAMING])
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a transaction"])
-def test_an_append_only_file_ends_at_a_database_that_is_not_there(inside, start_server, tool, tmp_path):
+def test_an_append_only_file_ends_at_a_database_that_is_not_there(inside, naming, start_server, tool, tmp_path):
     target = start_server(options={"databases": 2})
     lines = [("SET", "k", "zero"), ("SET", "near", "v", "PXAT", 1000), ("SELECT", 1), ("SET", "k", "one")]
     lines += [("MULTI",), ("SET", "l", "one")] if inside else []
-    lines += [("SELECT", 2), ("SET", "k", "two"), ("FLUSHDB",)]
+    lines += [naming, ("SET", "k", "two"), ("FLUSHDB",)]
     lines += [("EXEC",)] if inside else []
     (tmp_path / "file.aof").write_bytes(b"".join(command(*line) for line in lines))
     result = tool("import", tmp_path / "file.aof", "-p", target.port)

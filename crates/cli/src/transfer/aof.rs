@@ -3,8 +3,8 @@
 //! An import stores the dump that a file begins with and then runs the commands, in their order, over one
 //! connection. As they build on what was there, the server has to be empty, unless `--replace` says
 //! otherwise. A transaction that the file ends within is not run. Commands are sent before the replies to
-//! earlier ones are there, so another connection tries each database before its first command: those for
-//! a database that the server does not have would change another one.
+//! earlier ones are there, so another connection tries each database before the first command that names it:
+//! what follows would change another one if the server does not have it.
 //!
 //! An export writes a dump as the base of an append-only file: a directory with its manifest and an empty
 //! increment, or a single file as before Redis 7.
@@ -72,11 +72,13 @@ impl Replay {
 
     /// Adds a command; gives the reason why it and what follows cannot be run.
     fn add(&mut self, command: Args<'_>) -> io::Result<Option<String>> {
-        let is_select = command.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"select"));
-        if let Some(index) = command.get(1).filter(|_| is_select) {
+        for index in databases_of(command) {
             if let Some(reason) = self.refusal(index)? {
                 return Ok(Some(reason));
             }
+        }
+        let is_select = command.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"select"));
+        if let Some(index) = command.get(1).filter(|_| is_select) {
             let index = std::str::from_utf8(index).ok().and_then(|text| text.parse().ok());
             self.database = index.unwrap_or(self.database);
         }
@@ -157,6 +159,24 @@ impl Replay {
             bar.set_position(before + reader.offset());
         }
     }
+}
+
+/// The databases that a command names.
+fn databases_of<'a>(command: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
+    let name = command.get(0).unwrap_or_default();
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    let places = match () {
+        () if is(b"select") => [Some(1), None],
+        () if is(b"move") => [Some(2), None],
+        () if is(b"swapdb") => [Some(1), Some(2)],
+        () if is(b"copy") => {
+            let is_option =
+                |&at: &usize| command.get(at).is_some_and(|word| word.eq_ignore_ascii_case(b"db"));
+            [(3..command.len()).find(is_option).map(|at| at + 1), None]
+        }
+        () => [None, None],
+    };
+    places.into_iter().flatten().filter_map(move |at| command.get(at))
 }
 
 /// Stores what the file at `path` comes to; whether all of it could be.
