@@ -20,6 +20,7 @@
 //! | `item` | values as text: JSON lines and CSV |
 //! | `stream` | what a stream has beside its entries, as text |
 //! | `text` | text files |
+//! | `small` | small collections for text files, many at a time |
 
 mod aof;
 mod beside;
@@ -30,6 +31,7 @@ mod options;
 mod postpone;
 mod resume;
 mod sink;
+mod small;
 mod source;
 mod stream;
 mod text;

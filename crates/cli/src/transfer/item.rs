@@ -32,7 +32,7 @@ pub(crate) struct Item {
 type Entry = (Vec<u8>, Vec<Vec<u8>>);
 
 /// A field of a hash, its value, and when it expires as unix time in milliseconds.
-type Field = (Vec<u8>, Vec<u8>, Option<i64>);
+pub(super) type Field = (Vec<u8>, Vec<u8>, Option<i64>);
 
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
@@ -150,7 +150,8 @@ fn read_stream(connection: &mut Connection, key: &[u8]) -> io::Result<Vec<Entry>
 }
 
 /// The strings of a reply.
-fn texts(reply: Value) -> Vec<Vec<u8>> {
+/// The strings of an array.
+pub(super) fn texts(reply: Value) -> Vec<Vec<u8>> {
     let elements = match reply {
         Value::Array(elements) | Value::Set(elements) => elements,
         _ => return Vec::new(),
@@ -163,7 +164,7 @@ fn texts(reply: Value) -> Vec<Vec<u8>> {
 }
 
 /// Every two strings as a pair.
-fn pairs(texts: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn pairs(texts: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (mut found, mut texts) = (Vec::new(), texts.into_iter());
     while let (Some(one), Some(other)) = (texts.next(), texts.next()) {
         found.push((one, other));

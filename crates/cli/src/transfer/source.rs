@@ -185,6 +185,14 @@ pub(crate) fn dump(connection: &mut Connection, keys: &[Vec<u8>]) -> io::Result<
     Ok(found)
 }
 
+/// When a key expires, as the replies to PEXPIRETIME and PTTL say. Servers before version 7 know only PTTL.
+pub(crate) fn expiry_of(time: Value, left: Value) -> io::Result<Option<i64>> {
+    match time.as_integer() {
+        Some(time) => Ok(Some(time).filter(|time| *time >= 0)),
+        None => Ok(checked(left)?.as_integer().filter(|left| *left >= 0).map(|left| now_ms() + left)),
+    }
+}
+
 /// A reply that is no error.
 pub(crate) fn checked(reply: Value) -> io::Result<Value> {
     match reply.as_error() {

@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use super::item::{Data, Item};
 use super::options::{ExportOptions, FileForm, ImportOptions};
 use super::sink::{Job, Pool, Tally};
-use super::source::{Keys, Timed, ask_timed, checked, databases, select};
-use super::{now_ms, progress};
+use super::source::{Keys, Timed, ask_timed, checked, databases, expiry_of, select};
+use super::{progress, small};
 use crate::connection::Connection;
 use crate::target::Target;
 use crate::whole_file;
@@ -146,14 +146,14 @@ fn read_all(
         match checked(connection.receive_reply()?)?.as_bytes() {
             Some(b"none") => tally.gone += 1,
             Some(b"string") => strings.push(key.clone()),
-            _ => others.push(key),
+            kind => others.push((key.clone(), kind.unwrap_or_default().to_vec())),
         }
     }
     for piece in strings.chunks(STRINGS_AT_ONCE) {
         for (key, Timed { expires_at_ms, reply }) in piece.iter().zip(ask_timed(connection, "GET", piece)?.0)
         {
             if reply.as_error().is_some_and(|error| error.starts_with(b"WRONGTYPE")) {
-                others.push(key);
+                others.push((key.clone(), Vec::new()));
             } else if let Value::Bulk(text) = checked(reply)? {
                 put(key, expires_at_ms, Data::Text(text))?;
                 tally.stored += 1;
@@ -162,7 +162,18 @@ fn read_all(
             }
         }
     }
-    for key in others {
+    let mut alone = Vec::new();
+    for piece in others.chunks(small::KEYS_AT_ONCE) {
+        for ((key, _), read) in piece.iter().zip(small::read(connection, piece)?) {
+            let Some((expires_at_ms, data)) = read else {
+                alone.push(key);
+                continue;
+            };
+            put(key, expires_at_ms, data)?;
+            tally.stored += 1;
+        }
+    }
+    for key in alone {
         let Reading { kind, expires_at_ms, data } = read_watched(connection, key)?;
         if let Some(data) = data {
             put(key, expires_at_ms, data)?;
@@ -195,10 +206,7 @@ fn read_watched(connection: &mut Connection, key: &[u8]) -> io::Result<Reading> 
         connection.receive_reply()?;
         let kind = connection.receive_reply()?;
         let (time, left) = (connection.receive_reply()?, connection.receive_reply()?);
-        let expires_at_ms = match time.as_integer() {
-            Some(time) => Some(time).filter(|time| *time >= 0),
-            None => checked(left)?.as_integer().filter(|left| *left >= 0).map(|left| now_ms() + left),
-        };
+        let expires_at_ms = expiry_of(time, left)?;
         let kind = checked(kind)?.as_bytes().unwrap_or_default().to_vec();
         let data = Data::read(connection, key, &kind);
         connection.send_all(&["MULTI", "EXEC"].map(|name| vec![name.as_bytes().to_vec()]))?;
