@@ -154,3 +154,18 @@ def test_a_reply_stays_behind_those_that_wait_for_the_log(start_server, mode):
             found = dict(zip(plain[2][::2], plain[2][1::2], strict=True))
             assert plain[0] == turn * 2 + 1 and plain[3] == turn * 2 + 2
             assert len(found) == COUNT and found[b"field:1"] == b"%d" % turn
+
+
+def test_who_leaves_too_much_unread_is_closed_and_nobody_else(start_server):
+    server = start_server("subject", {"client-output-buffer-limit": "normal 8000000 0 0"}, workers=2)
+    with server.connect() as client:
+        for first in range(0, 100_000, BATCH):
+            client.call("HSET", "hash", *(word for n in range(first, first + BATCH) for word in (n, "v" * 100)))
+        with server.connect() as reader:
+            own_id = reader("CLIENT", "ID").plain()
+            reader.send_raw(encode(("HGETALL", "hash")))
+            eventually(lambda: not client.call("CLIENT", "LIST", "ID", own_id), "it is not closed")
+    # All workers are there.
+    for _ in range(8):
+        with server.connect() as connection:
+            assert connection.call("PING") == b"PONG"

@@ -50,6 +50,9 @@ impl Reply {
     #[cold]
     #[inline(never)]
     fn offer(&mut self) {
+        if self.has_overflowed {
+            return;
+        }
         if self.buffer.len() > self.bytes_max {
             return self.overflow();
         }
@@ -154,5 +157,18 @@ mod tests {
         assert!(reply.has_overflowed(), "3,150,000 bytes");
         assert!(capacity <= 2 * PIECE_BYTES, "{capacity}");
         assert_eq!(reply.end_streaming().kept, 0);
+    }
+
+    #[test]
+    fn a_reply_may_be_over_its_limit_while_a_part_of_what_was_taken_is_kept() {
+        let sink = Kernel { takes: vec![100_000, 0], next: 0, taken: Arc::default() };
+        let mut reply = Reply::new(Protocol::Resp2).limited(400_000);
+        reply.stream_to(Box::new(sink));
+        for _ in 0..100_000 {
+            reply.bulk(b"x");
+            reply.stream();
+        }
+        assert!(reply.has_overflowed());
+        assert_eq!(reply.end_streaming(), Streamed { bytes: 100_000, kept: 0 });
     }
 }
