@@ -1,11 +1,13 @@
 //! The command table: every registered command, found by name.
 
+use std::borrow::Cow;
+
 use hashbrown::HashTable;
 use mantissa_protocol::Args;
 
 use crate::DataHandler;
 use crate::error::Error;
-use crate::spec::{BeginSearch, Info, KeySpec, Spec, Traits};
+use crate::spec::{BeginSearch, Categories, Info, KeySpec, Spec, Traits};
 
 /// A registered command or subcommand; `H` is the server's type of handlers.
 #[derive(Debug)]
@@ -30,6 +32,13 @@ impl<H> Command<H> {
     /// The name under which it is registered, whatever it has been renamed to: `get` or `client|list`.
     pub fn registered_name(&self) -> &str {
         if self.name.contains('|') { &self.name } else { self.info.name }
+    }
+
+    /// The same as errors show it: redis-server has the commands of vector sets in capitals.
+    pub fn shown_name(&self) -> Cow<'_, str> {
+        let name = self.registered_name();
+        let is_of_vectors = self.info.own_categories.has(Categories::VECTORSET);
+        if is_of_vectors { name.to_ascii_uppercase().into() } else { name.into() }
     }
 
     /// The subcommand of this name, whatever its case.

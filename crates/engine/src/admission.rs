@@ -60,7 +60,7 @@ pub fn of_request(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
              allowed in \
              this context",
-            command.name
+            command.shown_name()
         )));
     }
     let persistence = &context.engine.persistence;

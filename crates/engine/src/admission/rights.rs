@@ -43,7 +43,7 @@ impl RefusedCall<'_> {
     fn explain(&self, in_full: bool) -> Vec<u8> {
         let name = &self.user.name[..];
         let Some((object, kind)) = self.object() else {
-            let command = self.command.registered_name();
+            let command = self.command.shown_name();
             let after = format!(" has no permissions to run the '{command}' command");
             return [b"User ", name, after.as_bytes()].concat();
         };
@@ -61,8 +61,8 @@ impl RefusedCall<'_> {
             Denial::Key(_) => Reason::Key,
             Denial::Channel(_) => Reason::Channel,
         };
-        let command = self.command.registered_name().as_bytes();
-        let object = self.object().map_or(command, |(object, _)| object);
+        let command = self.command.shown_name();
+        let object = self.object().map_or(command.as_bytes(), |(object, _)| object);
         note(engine, session, Refusal { reason, place, object, username: &self.user.name });
     }
 }
