@@ -91,6 +91,13 @@ pub(super) fn nummultby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     })
 }
 
+pub(super) fn numpowby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    change_number(access, args, reply, "json.numpowby", &|left, right| {
+        // Of an exponent that is an integer RedisJSON takes the lowest 32 bits.
+        compute(left, right, |left, right| left.wrapping_pow(right as u32), f64::powf)
+    })
+}
+
 /// JSON.STRAPPEND key [path] value
 pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(3, args, "json.strappend")?;

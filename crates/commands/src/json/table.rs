@@ -124,6 +124,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "key:key#0 path:string value:double",
     ),
     row(
+        "json.numpowby",
+        scalar::numpowby,
+        SHRINK,
+        CHANGED_KEY,
+        ("1.0.0", "O(N) for N bytes searched", "Raises numbers to a power."),
+        "key:key#0 path:string value:double",
+    ),
+    row(
         "json.strappend",
         scalar::strappend,
         WRITE,

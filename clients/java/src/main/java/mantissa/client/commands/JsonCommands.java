@@ -170,6 +170,16 @@ public final class JsonCommands {
     }
 
     /**
+     * Raises numbers to a power.
+     *
+     * <p>{@code JSON.NUMPOWBY key path value}.
+     * Complexity: O(N) for N bytes searched.
+     */
+    public static Command<Reply> jsonNumpowby(String key, Object path, double value) {
+        return Words.of(Reply.TYPE, new Object[] {"JSON.NUMPOWBY", key, path, value});
+    }
+
+    /**
      * Lists the keys of objects.
      *
      * <p>{@code JSON.OBJKEYS key [path]}.
