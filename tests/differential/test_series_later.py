@@ -2,10 +2,12 @@
 by side are compared with what it says to one at a time, the rest with what Redis's documentation says."""
 
 import math
+from time import monotonic
 
 import pytest
 
 from differential.test_modules import OPTIONS
+from support.memory import used
 from support.modules import need_modules
 from support.seeds import generator
 from support.servers import Server
@@ -104,6 +106,39 @@ def test_averages_over_time_stand_beside_others(client):
     assert [(row[1], row[3]) for row in found] == [(0, 0), (1, 3), (0, 0), (0, 0)]
     back = rows(client.call("TS.REVRANGE", "s", "-", "+", "AGGREGATION", "twa,max", 10))
     assert [row[0] for row in back] == [40, 20, 10] and [row[2] for row in back] == [5, 3, 1]
+
+
+@pytest.mark.parametrize("names", ["twa", "twa,avg", "avg", "last,twa,countall"])
+@pytest.mark.parametrize("command", ["TS.RANGE", "TS.REVRANGE", "TS.MRANGE", "TS.MREVRANGE", "TS.NREVRANGE"])
+def test_no_more_empty_buckets_are_made_than_are_wanted(server, command, names):
+    year = 365 * 86_400_000
+    with server.connect(3) as client:
+        client.call("FLUSHALL")
+        client.call("TS.CREATE", "s", "LABELS", "l", "v")
+        for time, value in ((5, 1), (year, 2), (20 * year, 3)):
+            client.call("TS.ADD", "s", time, value)
+        first = {"TS.MRANGE": (), "TS.MREVRANGE": (), "TS.NREVRANGE": (1, "s")}.get(command, ("s",))
+        after = ("FILTER", "l=v") if "M" in command.removeprefix("TS.") else ()
+        words = (command, *first, "-", "+", "COUNT", 2, "AGGREGATION", names, 1, "EMPTY", *after)
+        before = used(client)
+        start = monotonic()
+        reply = client(*words)
+        assert not reply.is_error, reply.text()
+        assert monotonic() - start < 1
+        assert used(client) - before < 10_000_000
+        assert (b"%d" % (20 * year) if "REV" in command else b"5") in reply.raw
+
+
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["forward", "reversed"])
+def test_averages_over_time_are_the_same_in_reverse(client, is_reversed):
+    chance = generator("reverse", is_reversed)
+    for _ in range(40):
+        client.call("DEL", "s")
+        add(client, "s", [(time, chance.randrange(-20, 20)) for time in sorted(chance.sample(range(200), 20))])
+        bounds = chance.choice(TIME_SHAPES)
+        more = (*chance.choice([(), ("EMPTY",)]), *(("ALIGN", 3) if is_reversed else ()))
+        words = ("s", *bounds, "AGGREGATION", chance.choice(["twa", "twa,avg"]), chance.choice([1, 7, 50]), *more)
+        assert client.call("TS.RANGE", *words) == client.call("TS.REVRANGE", *words)[::-1]
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["forward", "reversed"])

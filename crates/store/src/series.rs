@@ -27,7 +27,7 @@ mod rules;
 mod tests;
 mod values;
 
-pub use aggregate::{Aggregation, Aggregator, Buckets, Emit, bucket_start};
+pub use aggregate::{Aggregation, Aggregator, Asked, Buckets, Emit, bucket_start};
 pub use chunk::Summary;
 use chunk::{Chunk, Stamps};
 pub use gorilla::{GorillaError, GorillaReader, GorillaWriter};

@@ -331,6 +331,10 @@ fn change_by(
     if is_there && access.collection_mut::<Series>(key).is_err() {
         return Err(WRONG_TYPE);
     }
+    if !is_there {
+        // The options of a new series are looked at before all else.
+        Given::parse(args, name)?;
+    }
     let change = value_of(args.at(2)).ok_or(Error::fixed("ERR TSDB: invalid increase/decrease value"))?;
     let place = place_of(args, "TIMESTAMP");
     let given = place.map(|place| args.get(place + 1).unwrap_or_default());

@@ -86,13 +86,13 @@ fn chunk_bytes(args: Args<'_>) -> Outcome<Option<u64>> {
 }
 
 fn is_compressed(args: Args<'_>, command: &str) -> Outcome<Option<bool>> {
-    if place_of(args, "UNCOMPRESSED").is_some() {
-        return Ok(Some(false));
-    }
-    let Some(place) = place_of(args, "ENCODING") else { return Ok(None) };
+    let Some(place) = place_of(args, "ENCODING") else {
+        return Ok(place_of(args, "UNCOMPRESSED").map(|_| false));
+    };
     match args.get(place + 1) {
         None => Err(Error::arity(command)),
         Some(word) if parse::is(word, "COMPRESSED") => Ok(Some(true)),
+        Some(word) if parse::is(word, "UNCOMPRESSED") => Ok(Some(false)),
         Some(_) => Err(Error::fixed("ERR TSDB: unknown ENCODING parameter")),
     }
 }

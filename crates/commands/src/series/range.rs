@@ -1,7 +1,7 @@
 //! Samples between two times, or the values of buckets of them.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::series::{Aggregation, Buckets, Sample, Series};
+use mantissa_store::series::{Aggregation, Asked, Buckets, Sample, Series};
 
 use super::text::{Rows, value_of};
 use super::{compaction, place_of, series, time_of, write_row};
@@ -75,14 +75,16 @@ impl Query {
             Some(aggregations) => Some(aggregations.buckets(args, is_reversed, command)?),
             None => None,
         };
-        let values = values(args)?;
-        let times = times(args)?;
         if let Some(place) = place_of(args, "ALIGN") {
+            let word = args.get(place + 1).ok_or(Error::arity(command))?;
+            let align = Align::parse(word)?;
             let Some((buckets, _)) = &mut buckets else {
                 return Err(Error::fixed("ERR TSDB: ALIGN parameter can only be used with AGGREGATION"));
             };
-            buckets.align = align(args, place, at, (from, to))?;
+            buckets.align = align.time(args.range(at..at + 2), (from, to))?;
         }
+        let values = values(args)?;
+        let times = times(args)?;
         let query = Query { from, to, count, buckets, times, values, is_reversed };
         let Some(aggregations) = aggregations else { return Ok(vec![query; series]) };
         let of = |list: Box<[Aggregation]>| {
@@ -155,7 +157,7 @@ impl Query {
         if let Some((buckets, time)) = &self.buckets {
             let wants: Option<&dyn Fn(&Sample) -> bool> = if is_filtered { Some(&wants) } else { None };
             let mut filled = 0;
-            buckets.of(series, (from, to), wants, &mut |start, values| {
+            buckets.of(series, Asked { bounds: (from, to), wants }, &mut |start, values| {
                 filled += 1;
                 if left == 0 || filled > BUCKETS_MAX {
                     return false;
@@ -341,23 +343,38 @@ fn times(args: Args<'_>) -> Outcome<Option<Vec<u64>>> {
     Ok(Some(times))
 }
 
-fn align(args: Args<'_>, place: usize, at: usize, (from, to): (u64, u64)) -> Outcome<u64> {
-    let word = args.get(place + 1).unwrap_or_default();
-    if word == b"-" || parse::is(word, "start") {
-        if args.at(at) == b"-" {
-            return Err(Error::fixed(
-                "ERR TSDB: start alignment can only be used with explicit start timestamp",
-            ));
+/// Where a bucket starts.
+enum Align {
+    From,
+    To,
+    At(u64),
+}
+
+impl Align {
+    fn parse(word: &[u8]) -> Outcome<Self> {
+        match word {
+            b"-" => Ok(Align::From),
+            b"+" => Ok(Align::To),
+            word if parse::is(word, "start") => Ok(Align::From),
+            word if parse::is(word, "end") => Ok(Align::To),
+            word => time_of(word).map(Align::At).ok_or(Error::fixed("ERR TSDB: unknown ALIGN parameter")),
         }
-        return Ok(from);
     }
-    if word == b"+" || parse::is(word, "end") {
-        if args.at(at + 1) == b"+" {
-            return Err(Error::fixed("ERR TSDB: end alignment can only be used with explicit end timestamp"));
+
+    /// The time, given the words and the times of the range.
+    fn time(self, words: Args<'_>, (from, to): (u64, u64)) -> Outcome<u64> {
+        match self {
+            Align::From if words.at(0) == b"-" => {
+                Err(Error::fixed("ERR TSDB: start alignment can only be used with explicit start timestamp"))
+            }
+            Align::To if words.at(1) == b"+" => {
+                Err(Error::fixed("ERR TSDB: end alignment can only be used with explicit end timestamp"))
+            }
+            Align::From => Ok(from),
+            Align::To => Ok(to),
+            Align::At(time) => Ok(time),
         }
-        return Ok(to);
     }
-    time_of(word).ok_or(Error::fixed("ERR TSDB: unknown ALIGN parameter"))
 }
 
 pub(super) fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -6,7 +6,9 @@ use mantissa_persist::format::{Checksum, VERSION};
 use mantissa_persist::load::LoadOptions;
 use mantissa_persist::payload::{dump_value, restore_value};
 use mantissa_persist::write::WriteOptions;
-use mantissa_store::series::{Aggregation, Buckets, Change, DuplicatePolicy, Options, Rule, Sample, Series};
+use mantissa_store::series::{
+    Aggregation, Asked, Buckets, Change, DuplicatePolicy, Options, Rule, Sample, Series,
+};
 use mantissa_store::vector_set::{Quantization, Search, VectorSet, VectorSetOptions};
 use mantissa_store::{Value, ValueRef};
 
@@ -104,7 +106,9 @@ fn use_series(mut series: Series) {
     let aggregations = Aggregation::ALL.map(|row| row.0).into();
     let buckets =
         Buckets { aggregations, duration: i64::MAX / 8, align: 1, with_empty: true, is_reversed: false };
-    buckets.of(&series, (0, u64::MAX), None, &mut |_, values| values.len() == Aggregation::ALL.len());
+    buckets.of(&series, Asked { bounds: (0, u64::MAX), wants: None }, &mut |_, values| {
+        values.len() == Aggregation::ALL.len()
+    });
     let mut changes: Vec<Change> = Vec::new();
     for time in [0, 77, u64::MAX >> 1] {
         let sample = Sample { time, value: 0.5 };

@@ -8,7 +8,7 @@
 //! and all else is NaN.
 
 use mantissa_number::vector::Kernels;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::chunk::Stamps;
 use super::{Columns, Piece, Sample, Series, Summary};
@@ -311,6 +311,15 @@ pub fn bucket_start(time: u64, duration: i64, align: u64) -> i64 {
     time.cast_signed().wrapping_sub(past)
 }
 
+/// What is asked of a series.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The first and the last time.
+    pub bounds: (u64, u64),
+    /// Which samples count; all of them if it is not there.
+    pub wants: Option<&'a dyn Fn(&Sample) -> bool>,
+}
+
 /// Takes the start of a bucket and its values; false says that no more are wanted.
 pub type Emit<'a> = &'a mut dyn FnMut(i64, &[f64]) -> bool;
 
@@ -330,32 +339,22 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// The buckets of a series from one time to another, of samples that `wants` admits if it is there: their
-    /// starts and values, as long as `emit` returns true.
-    pub fn of(
-        &self,
-        series: &Series,
-        (from, to): (u64, u64),
-        wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: Emit<'_>,
-    ) {
+    /// The buckets of what is asked of a series: their starts and values, as long as `emit` returns true.
+    pub fn of(&self, series: &Series, asked: Asked<'_>, emit: Emit<'_>) {
         match &*self.aggregations {
-            [Aggregation::Twa] => self.averages_over_time(series, (from, to), wants, emit),
-            several if several.contains(&Aggregation::Twa) => {
-                self.with_averages_over_time(series, (from, to), wants, emit);
+            [Aggregation::Twa] => {
+                let _ = self.over_time(series, asked).all(|(start, value)| emit(start, &[value]));
             }
-            _ => self.sums(series, (from, to), wants, emit),
+            several if several.contains(&Aggregation::Twa) => {
+                self.with_averages_over_time(series, asked, emit);
+            }
+            _ => self.sums(series, asked, emit),
         }
     }
 
     /// The same where no average over time is asked for.
-    fn sums(
-        &self,
-        series: &Series,
-        (from, to): (u64, u64),
-        wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: Emit<'_>,
-    ) {
+    fn sums(&self, series: &Series, asked: Asked<'_>, emit: Emit<'_>) {
+        let Asked { bounds: (from, to), wants } = asked;
         let is_of_summaries = self.aggregations.iter().all(|aggregation| aggregation.is_of_summaries());
         let mut walk = Walk::new(self, emit);
         let (mut scratch, mut columns) = (Vec::new(), Columns::default());
@@ -393,24 +392,13 @@ impl Buckets {
 
     /// The same where averages over time are asked for, and others as well. Both have their buckets, which
     /// are put side by side.
-    fn with_averages_over_time(
-        &self,
-        series: &Series,
-        (from, to): (u64, u64),
-        wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: Emit<'_>,
-    ) {
+    fn with_averages_over_time(&self, series: &Series, asked: Asked<'_>, emit: Emit<'_>) {
         let of = |aggregations: Box<[Aggregation]>| Buckets { aggregations, ..self.clone() };
         let is_over_time = |aggregation: &&Aggregation| **aggregation == Aggregation::Twa;
         let others: Box<[Aggregation]> =
             self.aggregations.iter().filter(|one| !is_over_time(one)).copied().collect();
-        let mut averages = Vec::new();
-        of([Aggregation::Twa].into()).averages_over_time(series, (from, to), wants, &mut |start, values| {
-            averages.push((start, values[0]));
-            true
-        });
         let empty: Box<[f64]> = others.iter().map(|one| one.value_of_none()).collect();
-        let mut averages = averages.into_iter().peekable();
+        let mut averages = self.over_time(series, asked).peekable();
         let mut row = Vec::with_capacity(self.aggregations.len());
         let is_reversed = self.is_reversed;
         let is_before = |one: i64, other: i64| if is_reversed { one > other } else { one < other };
@@ -424,7 +412,7 @@ impl Buckets {
             emit(start, &row)
         };
         let mut is_done = true;
-        of(others).sums(series, (from, to), wants, &mut |start, values| {
+        of(others).sums(series, asked, &mut |start, values| {
             while let Some((earlier, average)) = averages.next_if(|average| is_before(average.0, start)) {
                 is_done = put(earlier, average, &empty);
                 if !is_done {
@@ -445,58 +433,81 @@ impl Buckets {
 
     /// The integral of the lines between samples over each bucket, as far as there are both lines and times
     /// that were asked for, by its length.
-    fn averages_over_time(
-        &self,
-        series: &Series,
-        (from, to): (u64, u64),
-        wants: Option<&dyn Fn(&Sample) -> bool>,
-        emit: Emit<'_>,
-    ) {
-        let mut points = Vec::new();
+    fn over_time(&self, series: &Series, asked: Asked<'_>) -> OverTime<'_> {
+        let (from, to) = asked.bounds;
         // Lines go on to the neighbours outside of what was asked for.
         let before = from.checked_sub(1).and_then(|_| series.last_number_before(from));
         let after = to.checked_add(1).and_then(|time| series.first_number_from(time));
-        points.extend(before);
+        let mut points: Vec<Sample> = before.into_iter().collect();
         series.visit(from, to, |piece| {
             let is_wanted =
-                |sample: &&Sample| !sample.value.is_nan() && wants.is_none_or(|wants| wants(sample));
+                |sample: &&Sample| !sample.value.is_nan() && asked.wants.is_none_or(|wants| wants(sample));
             points.extend(piece.iter().filter(is_wanted).copied());
             true
         });
-        let ends = points.len();
-        let inside = &points[usize::from(before.is_some())..];
+        let left = usize::from(before.is_some())..points.len();
+        let inside = &points[left.clone()];
         let start_of = |time: u64| bucket_start(time, self.duration, self.align);
         let bounds = [before.map(|_| from), after.map(|_| to)].map(|bound| bound.filter(|_| self.with_empty));
-        let first = bounds[0].or(inside.first().map(|sample| sample.time));
-        let last = bounds[1].or(inside.last().map(|sample| sample.time));
-        let (Some(first), Some(last)) = (first, last) else { return };
+        let first = bounds[0].or(inside.first().map(|sample| sample.time)).map(start_of);
+        let last = bounds[1].or(inside.last().map(|sample| sample.time)).map(start_of);
+        let next = if self.is_reversed { last.filter(|_| first.is_some()) } else { first };
+        let ends = first.unwrap_or(0)..=last.unwrap_or(i64::MIN);
         points.extend(after);
-        let (mut start, end) = (start_of(first), start_of(last));
-        let (from, to) = (from.cast_signed(), i64::try_from(to).unwrap_or(i64::MAX));
-        let (mut at, mut reversed) = (usize::from(before.is_some()), Vec::new());
-        while start <= end {
-            // The last bucket that there can be goes up to the largest time, which belongs to it.
-            let next_start = start.checked_add(self.duration);
-            let is_in_bucket =
-                |sample: &Sample| next_start.is_none_or(|next| sample.time.cast_signed() < next);
-            let in_bucket = points[at..ends].partition_point(is_in_bucket);
-            if in_bucket > 0 || self.with_empty {
-                let span = (start.max(from), next_start.unwrap_or(i64::MAX).min(to));
-                let value = average(&points, (at, at + in_bucket), span);
-                if self.is_reversed {
-                    reversed.push((start, value));
-                } else if !emit(start, &[value]) {
-                    return;
-                }
-            }
-            at += in_bucket;
-            start = match (points[..ends].get(at), next_start) {
-                (Some(next), _) if !self.with_empty => start_of(next.time),
-                (_, Some(next)) if self.with_empty => next,
-                _ => break,
-            };
+        let span = (from.cast_signed(), i64::try_from(to).unwrap_or(i64::MAX));
+        OverTime { buckets: self, points, left, span, ends, next }
+    }
+}
+
+/// Buckets whose values are averages over time, one after the other.
+struct OverTime<'b> {
+    buckets: &'b Buckets,
+    /// The samples, between the neighbours.
+    points: Vec<Sample>,
+    /// The indexes of the samples that are in no bucket yet.
+    left: Range<usize>,
+    /// The times that were asked for.
+    span: (i64, i64),
+    /// The starts of the earliest and the latest bucket.
+    ends: RangeInclusive<i64>,
+    /// The start of the next bucket.
+    next: Option<i64>,
+}
+
+impl OverTime<'_> {
+    /// Takes the samples of a bucket, and returns their indexes.
+    fn take(&mut self, start: i64, end: Option<i64>) -> Range<usize> {
+        let samples = &self.points[self.left.clone()];
+        if self.buckets.is_reversed {
+            let before = samples.partition_point(|sample| sample.time.cast_signed() < start);
+            let first = self.left.start + before;
+            return first..std::mem::replace(&mut self.left.end, first);
         }
-        reversed.into_iter().rev().all(|(start, value)| emit(start, &[value]));
+        let is_in_bucket = |sample: &Sample| end.is_none_or(|end| sample.time.cast_signed() < end);
+        let next = self.left.start + samples.partition_point(is_in_bucket);
+        std::mem::replace(&mut self.left.start, next)..next
+    }
+}
+
+impl Iterator for OverTime<'_> {
+    /// The start of a bucket and its value.
+    type Item = (i64, f64);
+
+    fn next(&mut self) -> Option<(i64, f64)> {
+        let Buckets { duration, align, with_empty, is_reversed, .. } = *self.buckets;
+        let start = self.next.filter(|start| self.ends.contains(start))?;
+        // The last bucket that there can be goes up to the largest time, which belongs to it.
+        let end = start.checked_add(duration);
+        let taken = self.take(start, end);
+        let left = &self.points[self.left.clone()];
+        let neighbour = if is_reversed { left.last() } else { left.first() };
+        self.next = match with_empty {
+            true if is_reversed => start.checked_sub(duration),
+            true => end,
+            false => neighbour.map(|sample| bucket_start(sample.time, duration, align)),
+        };
+        let span = (start.max(self.span.0), end.unwrap_or(i64::MAX).min(self.span.1));
+        Some((start, average(&self.points, (taken.start, taken.end), span)))
     }
 }
 
