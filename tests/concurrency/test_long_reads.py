@@ -6,6 +6,7 @@ import pytest
 
 from support.crowd import Crowd
 from support.memory import figure, used
+from support.resp import encode
 from support.seeds import generator
 from support.waiting import eventually
 
@@ -126,6 +127,40 @@ def test_a_long_read_counts_once_and_marks_its_key_as_used(start_server):
         assert client("OBJECT", "FREQ", "key").plain() == frequency + 1
         assert client("TYPE", "key").plain() == b"hash"
         assert client("LRANGE", "key", 0, -1).text().startswith("WRONGTYPE")
+
+
+PICKS = {
+    "SRANDMEMBER": (("SADD", "k", 1, 2, 3), ("SRANDMEMBER", "k")),
+    "HRANDFIELD": (("HSET", "k", "a", 1, "b", 2), ("HRANDFIELD", "k")),
+    "ZRANDMEMBER": (("ZADD", "k", 1, "a", 2, "b"), ("ZRANDMEMBER", "k")),
+}
+
+
+@pytest.mark.parametrize("name", PICKS)
+def test_picks_without_end_end(start_server, name):
+    server = start_server("subject", workers=2)
+    fill, pick = PICKS[name]
+    with server.connect() as client, server.connect() as reader, server.connect() as other:
+        client.call(*fill)
+        few = reader.call(*pick, -100_000)
+        assert len(few) == 100_000 and len(set(few)) in (2, 3)
+        before = used(client)
+        reader.send_raw(encode((*pick, -1_000_000_000)))
+        received = 0
+        while received < 100_000_000:
+            received += len(reader.socket.recv(1 << 20))
+        # It changes the value that is read.
+        other.call(*fill)
+        assert used(other) - before < 700_000_000
+        while part := reader.socket.recv(1 << 20):
+            received += len(part)
+            assert received < 600_000_000
+        eventually(lambda: used(client) - before < 20_000_000, "the reply is still there")
+        assert len(client.call(*pick, -100_000)) == 100_000
+    # All workers are there.
+    for _ in range(8):
+        with server.connect() as connection:
+            assert connection.call("PING") == b"PONG"
 
 
 def test_a_long_read_is_tracked(start_server):

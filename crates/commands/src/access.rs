@@ -100,7 +100,7 @@ pub struct Access<'a> {
     lent: unread::Lending<'a>,
     /// The only key that is there, if no shard is locked.
     image: Option<&'a Entry>,
-    wants_image: Cell<bool>,
+    wants_image: Cell<image::Wanted>,
 }
 
 /// Short names for the most used types of [`Access::collection`], [`Access::collection_mut`] and
@@ -159,7 +159,7 @@ impl<'a> Access<'a> {
             part: None,
             lent: unread::Lending::default(),
             image: None,
-            wants_image: Cell::new(false),
+            wants_image: Cell::default(),
         }
     }
 

@@ -97,6 +97,30 @@ pub(crate) fn write_scan(reply: &mut Reply, cursor: u64, len: usize, found: &Rep
     reply.append(found);
 }
 
+/// Bytes that one call replies at most of elements picked with repetition, of which a client may want any
+/// number. It is closed then, as one that leaves too much unread.
+const PICKED_BYTES_MAX: usize = 512 << 20;
+
+/// The reply of elements picked with repetition.
+#[derive(Default)]
+pub(crate) struct Picks {
+    bytes: usize,
+}
+
+impl Picks {
+    /// Writes an element. False if the reply can not go on.
+    pub fn write(&mut self, reply: &mut Reply, write: impl FnOnce(&mut Reply)) -> bool {
+        let before = reply.len();
+        write(reply);
+        self.bytes += reply.len().saturating_sub(before);
+        if self.bytes > PICKED_BYTES_MAX {
+            reply.overflow();
+        }
+        reply.stream();
+        !reply.has_overflowed()
+    }
+}
+
 /// Reads a count that may be negative, but not the least integer.
 pub(crate) fn parse_pick_count(argument: &[u8]) -> Outcome<i64> {
     match parse::integer(argument)? {

@@ -23,6 +23,11 @@ pub fn many_ranks(args: Args<'_>) -> bool {
     (start < 0) != (end < 0) || end.saturating_sub(start) > RANKS_MAX
 }
 
+/// Elements picked at random with repetition, as many as argument 2 says.
+pub fn many_picks(args: Args<'_>) -> bool {
+    args.get(2).and_then(|count| parse::integer(count).ok()).is_some_and(|count| count < -RANKS_MAX)
+}
+
 /// A range of scores, names, IDs or times, from argument 2 to argument 3, of which nothing keeps the length
 /// within bounds.
 pub fn no_limit(args: Args<'_>) -> bool {

@@ -321,11 +321,11 @@ fn image(
     call: Call<'_>,
     read: Option<&Arc<PartRead>>,
 ) -> Option<Image> {
-    let work = access.take_work();
+    let (work, has_long_reply) = (access.take_work(), access.has_long_reply());
     let position = find_keys(call.command.info, call.args).ok()?.into_iter().next()?;
     let entry = access.peek(call.args.at(position.index))?.image();
     let read = read.filter(|read| read.part().is_some_and(|part| entry.selected_in(part).is_some())).cloned();
-    Some(Image { entry, read, freed: engine.freed_large.load(Ordering::Relaxed), work })
+    Some(Image { entry, read, freed: engine.freed_large.load(Ordering::Relaxed), work, has_long_reply })
 }
 
 /// Frees an image.

@@ -22,6 +22,8 @@ pub(crate) struct Image {
     pub(crate) freed: u64,
     /// What is to be done with it before the request runs again, if it has not left it to read.
     pub(crate) work: Option<Work>,
+    /// Whether the reply may be longer than the value.
+    pub(crate) has_long_reply: bool,
 }
 
 impl Image {
@@ -36,10 +38,11 @@ impl Image {
         selected.map_or_else(|| self.entry.element_count(), |(_, selected)| Some(Selected::count(selected)))
     }
 
-    /// Whether commands may stream what it holds, and that is much.
+    /// Whether commands may stream what it holds, and the reply is long.
     pub(crate) fn is_streamed(&self) -> bool {
         let kind = self.entry.kind();
         matches!(kind, Kind::Hash | Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream | Kind::Series)
-            && self.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN)
+            && (self.has_long_reply
+                || self.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN))
     }
 }

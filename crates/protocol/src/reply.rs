@@ -106,8 +106,9 @@ impl Reply {
         self.bytes_max
     }
 
+    /// Gives the reply up, as if it was over its limit.
     #[cold]
-    fn overflow(&mut self) {
+    pub fn overflow(&mut self) {
         self.has_overflowed = true;
         self.buffer = Vec::new();
     }

@@ -15,6 +15,16 @@ use crate::settings::Settings;
 /// image and the second run 0.3.
 const ELEMENTS_MIN: usize = 256;
 
+/// Whether a command has ended because its value is to be read as an image.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Wanted {
+    #[default]
+    No,
+    Yes,
+    /// The reply may be longer than the value.
+    ForLongReply,
+}
+
 /// Whether reading a whole value takes long.
 #[inline]
 fn is_large<T: Collection>(value: &T) -> bool {
@@ -69,7 +79,9 @@ impl<'a> Access<'a> {
     /// Ends a command that is to read a value as an image.
     #[cold]
     fn leave(&self) -> Error {
-        self.wants_image.set(true);
+        if self.wants_image.get() == Wanted::No {
+            self.wants_image.set(Wanted::Yes);
+        }
         Error::fixed("ERR the value is read as an image")
     }
 
@@ -80,9 +92,24 @@ impl<'a> Access<'a> {
         if self.mode.leaves_large && is_large { Err(self.leave()) } else { Ok(()) }
     }
 
+    /// Ends a command that may read much, and whose reply may be longer than the value: an image of it is
+    /// read then, however small it is.
+    pub fn leave_for_long_reply(&self) -> Outcome {
+        if !self.mode.leaves_large {
+            return Ok(());
+        }
+        self.wants_image.set(Wanted::ForLongReply);
+        Err(self.leave())
+    }
+
+    /// Whether the command has ended because its reply may be long.
+    pub fn has_long_reply(&self) -> bool {
+        self.wants_image.get() == Wanted::ForLongReply
+    }
+
     /// Whether the command has ended because its value is to be read as an image.
     #[inline]
     pub fn wants_image(&self) -> bool {
-        self.wants_image.get()
+        self.wants_image.get() != Wanted::No
     }
 }

@@ -54,7 +54,7 @@ impl Access<'_> {
     pub fn leave_work(&mut self, work: Work) -> Error {
         if let Some(slot) = &mut self.collected.work {
             slot.left = Some(work);
-            self.wants_image.set(true);
+            self.wants_image.set(super::image::Wanted::Yes);
         }
         Error::fixed("ERR the command has left work")
     }

@@ -4,7 +4,9 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::Field;
 
 use crate::access::{Access, split_mix};
-use crate::collection_scan::{ScanOptions, found_elements, parse_pick_count, write_element, write_scan};
+use crate::collection_scan::{
+    Picks, ScanOptions, found_elements, parse_pick_count, write_element, write_scan,
+};
 use crate::error::{Error, Outcome};
 use crate::parse;
 use crate::scan::parse_cursor;
@@ -39,20 +41,23 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
         reply.array(0);
         return Ok(());
     };
+    access.leave_for_long_reply()?;
     let mut wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count >= 0 {
         wanted = wanted.min(hash.unexpired_len(now_ms));
     }
     reply.array(if with_values && !reply.is_resp3() { wanted.saturating_mul(2) } else { wanted });
+    let mut picks = Picks::default();
     let mut visit = |(field, value, _): Field<'_>| {
-        if with_values && reply.is_resp3() {
-            reply.array(2);
-        }
-        write_element(reply, field);
-        if with_values {
-            write_element(reply, value);
-        }
-        !reply.has_overflowed()
+        picks.write(reply, |reply| {
+            if with_values && reply.is_resp3() {
+                reply.array(2);
+            }
+            write_element(reply, field);
+            if with_values {
+                write_element(reply, value);
+            }
+        })
     };
     if count < 0 {
         hash.pick(wanted, now_ms, random, visit);

@@ -125,6 +125,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 field:string increment:double"),
     DataSpec::new("hrandfield", -2, pick::hrandfield, Flags::READONLY)
+        .reads_much(long_reads::many_picks)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "6.2.0", "O(N) for N fields returned", "Picks fields of a hash at random.")

@@ -5,7 +5,7 @@ use mantissa_store::Value;
 
 use super::write_set;
 use crate::access::{Access, split_mix};
-use crate::collection_scan::{parse_pick_count, write_element};
+use crate::collection_scan::{Picks, parse_pick_count, write_element};
 use crate::effects::{EventClass, removal};
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -28,13 +28,12 @@ pub(super) fn srandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
         reply.array(0);
         return Ok(());
     };
+    access.leave_for_long_reply()?;
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
         reply.array(wanted);
-        set.pick(wanted, random, |member| {
-            write_element(reply, member);
-            !reply.has_overflowed()
-        });
+        let mut picks = Picks::default();
+        set.pick(wanted, random, |member| picks.write(reply, |reply| write_element(reply, member)));
     } else {
         reply.array(wanted.min(set.len()));
         set.sample(wanted, random, |member| write_element(reply, member));

@@ -71,6 +71,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output"])
         .arguments("key:key#0 count:integer?<3.2.0"),
     DataSpec::new("srandmember", -2, pick::srandmember, Flags::READONLY)
+        .reads_much(long_reads::many_picks)
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

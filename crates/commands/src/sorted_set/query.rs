@@ -7,6 +7,7 @@ use mantissa_protocol::{Args, Reply};
 
 use super::{members_header, write_member};
 use crate::access::{Access, split_mix};
+use crate::collection_scan::Picks;
 use crate::error::{Error, Outcome};
 use crate::parse;
 use mantissa_store::SortedSet;
@@ -133,12 +134,12 @@ fn random_members(
     };
     let len = set.len();
     if count < 0 {
+        access.leave_for_long_reply()?;
         members_header(reply, wanted, with_scores);
+        let mut picks = Picks::default();
         for _ in 0..wanted {
-            if let Some((member, score)) = set.get(below(&mut state, len)) {
-                write_member(reply, member, score, with_scores);
-            }
-            if reply.has_overflowed() {
+            let Some((member, score)) = set.get(below(&mut state, len)) else { break };
+            if !picks.write(reply, |reply| write_member(reply, member, score, with_scores)) {
                 break;
             }
         }

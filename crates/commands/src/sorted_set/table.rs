@@ -392,6 +392,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("numkeys:integer key:key#0* limit:integer@LIMIT?"),
     DataSpec::new("zrandmember", -2, zrandmember, Flags::READONLY)
+        .reads_much(long_reads::many_picks)
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
