@@ -6,11 +6,12 @@ use mantissa_store::series::{Change, DuplicatePolicy, Refusal, Sample, Series};
 use smallvec::SmallVec;
 
 use super::options::{Given, policy};
-use super::text::{number_of, value_of};
+use super::text::number_of;
 use super::{WRONG_TYPE, compaction, create, place_of, settings, time_of};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::parse;
 use crate::series_settings::SeriesSettings;
 
 const NOT_A_SERIES: Error = Error::fixed("ERR TSDB: the key is not a TSDB key");
@@ -335,7 +336,7 @@ fn change_by(
         // The options of a new series are looked at before all else.
         Given::parse(args, name)?;
     }
-    let change = value_of(args.at(2)).ok_or(Error::fixed("ERR TSDB: invalid increase/decrease value"))?;
+    let change = parse::float_or(args.at(2), "ERR TSDB: invalid increase/decrease value")?;
     let place = place_of(args, "TIMESTAMP");
     let given = place.map(|place| args.get(place + 1).unwrap_or_default());
     let time = match given {

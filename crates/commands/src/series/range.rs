@@ -3,7 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::{Aggregation, Asked, Buckets, Sample, Series};
 
-use super::text::{Rows, value_of};
+use super::text::Rows;
 use super::{compaction, place_of, series, time_of, write_row};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -327,8 +327,8 @@ fn values(args: Args<'_>) -> Outcome<Option<(f64, f64)>> {
     let (Some(min), Some(max)) = (args.get(place + 1), args.get(place + 2)) else {
         return Err(Error::fixed("ERR TSDB: FILTER_BY_VALUE one or more arguments are missing"));
     };
-    let min = value_of(min).ok_or(Error::fixed("ERR TSDB: Couldn't parse MIN"))?;
-    Ok(Some((min, value_of(max).ok_or(Error::fixed("ERR TSDB: Couldn't parse MAX"))?)))
+    let min = parse::float_or(min, "ERR TSDB: Couldn't parse MIN")?;
+    Ok(Some((min, parse::float_or(max, "ERR TSDB: Couldn't parse MAX")?)))
 }
 
 fn times(args: Args<'_>) -> Outcome<Option<Vec<u64>>> {
