@@ -10,7 +10,7 @@ mod time;
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, PipeWriter, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
