@@ -31,6 +31,8 @@ use std::fmt;
 pub const HEADER_BYTES: usize = 6;
 /// The byte after the last element.
 const END: u8 = 0xff;
+/// Bytes that are reserved for many elements.
+const APPENDED_BYTES: usize = 512;
 /// The count in the header that means "more than can be told here".
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
@@ -281,8 +283,12 @@ fn read_back_length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |sum, byte| (sum << 7) | usize::from(byte & 0x7f))
 }
 
+#[inline]
 fn write_back_length(length: usize, out: &mut Vec<u8>) {
     let count = back_length_bytes(length);
+    if count == 1 {
+        return out.push(length as u8);
+    }
     for index in 0..count {
         let bits = (length >> (7 * (count - 1 - index))) & 0x7f;
         // `bits` has seven bits, so it fits a byte.
@@ -360,12 +366,20 @@ impl Listpack {
         self.append(|out| encode_integer(value, out));
     }
 
-    /// Appends an element as it is.
-    pub fn push_element(&mut self, element: Element<'_>) {
-        match element {
-            Element::Integer(value) => self.push_integer(value),
-            Element::Bytes(bytes) => self.push(bytes),
-        }
+    /// Appends elements; see [`Listpack::push`].
+    pub fn extend<'e>(&mut self, elements: impl Iterator<Item = Element<'e>>) {
+        self.append_all(|out| elements.for_each(|element| out.element(element)));
+    }
+
+    /// Appends what `write` is called with takes in. Costs less than appending one after the other.
+    pub fn append_all(&mut self, write: impl FnOnce(&mut Appender<'_>)) {
+        let count = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
+        self.bytes.pop();
+        self.bytes.reserve(APPENDED_BYTES);
+        let mut appender = Appender { bytes: &mut self.bytes, count };
+        write(&mut appender);
+        let count = appender.count;
+        self.close(count);
     }
 
     /// Replaces the element that starts at `position` by an integer and returns by how many bytes the rest
@@ -387,10 +401,7 @@ impl Listpack {
     fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let count = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
         self.bytes.pop();
-        let start = self.bytes.len();
-        encode(&mut self.bytes);
-        let length = self.bytes.len() - start;
-        write_back_length(length, &mut self.bytes);
+        append_element(&mut self.bytes, encode);
         self.close(count.saturating_add(1));
     }
 
@@ -405,6 +416,53 @@ impl Listpack {
         let total = self.bytes.len() as u32;
         self.bytes[..4].copy_from_slice(&total.to_le_bytes());
     }
+}
+
+/// Takes elements for a listpack, whose header is written after the last one.
+pub struct Appender<'l> {
+    bytes: &'l mut Vec<u8>,
+    count: u16,
+}
+
+impl Appender<'_> {
+    /// Appends an element.
+    #[inline]
+    pub fn element(&mut self, element: Element<'_>) {
+        match element {
+            Element::Integer(value) => self.integer(value),
+            Element::Bytes(text) => self.text(text),
+        }
+    }
+
+    /// Appends a string, as an integer where it is the text of one.
+    #[inline]
+    pub fn text(&mut self, text: &[u8]) {
+        match parse_i64(text) {
+            Some(value) => self.integer(value),
+            None => self.append(|out| encode_string(text, out)),
+        }
+    }
+
+    /// Appends an integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        self.append(|out| encode_integer(value, out));
+    }
+
+    #[inline]
+    fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        append_element(self.bytes, encode);
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+/// Appends what `encode` does, and its length.
+#[inline]
+fn append_element(bytes: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
+    let start = bytes.len();
+    encode(bytes);
+    let length = bytes.len() - start;
+    write_back_length(length, bytes);
 }
 
 /// Bytes that `text` would take as an element, back length included.
@@ -497,6 +555,24 @@ mod tests {
             assert_eq!(elements.next(), Some(Element::Bytes(&vec![b'x'; length])));
         }
         assert_eq!(elements.next(), None);
+    }
+
+    #[test]
+    fn many_at_once_are_as_one_after_the_other() {
+        let texts: Vec<Vec<u8>> = (0..400_usize)
+            .map(|number| match number % 3 {
+                0 => vec![b'x'; number * 3],
+                1 => (number * number).to_string().into_bytes(),
+                _ => format!("-{number}").into_bytes(),
+            })
+            .collect();
+        let (mut one, mut many) = (Listpack::new(), Listpack::new());
+        texts.iter().for_each(|text| one.push(text));
+        let (first, rest) = texts.split_at(7);
+        many.extend(first.iter().map(|text| Element::Bytes(text)));
+        many.append_all(|out| rest.iter().for_each(|text| out.text(text)));
+        assert_eq!(one, many);
+        assert_eq!(validate(many.as_bytes()), Ok(texts.len()));
     }
 
     #[test]

@@ -57,10 +57,7 @@ impl Codec for Hash {
         match form {
             value_type::HASH_LISTPACK => {
                 let mut listpack = Listpack::new();
-                for (field, value, _) in self.iter() {
-                    listpack.push_element(field);
-                    listpack.push_element(value);
-                }
+                listpack.extend(self.iter().flat_map(|(field, value, _)| [field, value]));
                 encoder.string(listpack.as_bytes(), out);
             }
             value_type::HASH_LISTPACK_EX => write_listpack_with_expiry(self, encoder, out),
@@ -234,11 +231,13 @@ fn write_listpack_with_expiry(hash: &Hash, encoder: &mut Encoder<'_>, out: &mut 
     let mut fields: Vec<_> = hash.iter().collect();
     fields.sort_by_key(|(_, _, expiry)| expiry.unwrap_or(i64::MAX));
     let mut listpack = Listpack::new();
-    for (field, value, expiry) in fields {
-        listpack.push_element(field);
-        listpack.push_element(value);
-        listpack.push_integer(expiry.unwrap_or(0));
-    }
+    listpack.append_all(|out| {
+        for (field, value, expiry) in fields {
+            out.element(field);
+            out.element(value);
+            out.integer(expiry.unwrap_or(0));
+        }
+    });
     out.extend_from_slice(&hash.earliest_expiry().unwrap_or(0).to_le_bytes());
     encoder.string(listpack.as_bytes(), out);
 }

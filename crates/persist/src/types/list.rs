@@ -81,7 +81,7 @@ fn write_node(node: ListNode<'_>, listpack: &mut Listpack, encoder: &mut Encoder
     match node {
         ListNode::Packed(elements) => {
             listpack.clear();
-            elements.for_each(|element| listpack.push_element(element));
+            listpack.extend(elements);
             put_length(quicklist_container::PACKED, out);
             encoder.string(listpack.as_bytes(), out);
         }

@@ -37,7 +37,7 @@ impl Codec for Set {
             }
             value_type::SET_LISTPACK => {
                 let mut listpack = Listpack::new();
-                self.iter().for_each(|member| listpack.push_element(member));
+                listpack.extend(self.iter());
                 encoder.string(listpack.as_bytes(), out);
             }
             _ => {

@@ -11,7 +11,7 @@ use crate::packed::{Damage, Packing};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::{parse_f64, write_score, write_score_digits};
-use mantissa_store::listpack::{Element, Listpack};
+use mantissa_store::listpack::{Appender, Element, Listpack};
 use mantissa_store::{EncodingLimits, SortedSet, SortedSetBuilder};
 use std::io::{Read, Write};
 
@@ -33,10 +33,12 @@ impl Codec for SortedSet {
         if form == value_type::ZSET_LISTPACK {
             let mut listpack = Listpack::new();
             let mut text = Vec::new();
-            for (member, score) in self.iter() {
-                listpack.push(member);
-                push_score(score, &mut text, &mut listpack);
-            }
+            listpack.append_all(|out| {
+                for (member, score) in self.iter() {
+                    out.text(member);
+                    append_score(score, &mut text, out);
+                }
+            });
             return encoder.string(listpack.as_bytes(), out);
         }
         put_length(self.len() as u64, out);
@@ -135,10 +137,17 @@ fn write_scored(member: &[u8], score: f64, encoder: &mut Encoder<'_>, out: &mut 
 }
 
 /// Appends a score as its text, which becomes an integer where it is the text of one.
-fn push_score(score: f64, text: &mut Vec<u8>, listpack: &mut Listpack) {
+fn append_score(score: f64, text: &mut Vec<u8>, out: &mut Appender<'_>) {
+    /// Below this an integer is printed as one.
+    const INTEGER_MAX: f64 = 1e15;
+    let integer = score as i64;
+    // Not the negative zero, of which the text is that of no integer.
+    if score.abs() < INTEGER_MAX && (integer as f64).to_bits() == score.to_bits() {
+        return out.integer(integer);
+    }
     text.clear();
     write_score(text, score);
-    listpack.push(text);
+    out.text(text);
 }
 
 /// A sorted set as a count and that many members with their scores, which files have in order.

@@ -95,7 +95,7 @@ fn step(
                     ListNode::Plain(element) => list.push_plain(element),
                     ListNode::Packed(elements) => {
                         let mut listpack = listpack::Listpack::new();
-                        elements.for_each(|element| listpack.push_element(element));
+                        listpack.extend(elements);
                         list.push_listpack(listpack.as_bytes()).expect("a node is a valid listpack");
                     }
                 }
