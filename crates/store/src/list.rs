@@ -23,14 +23,14 @@ mod segment;
 
 use std::fmt;
 
-use crate::listpack::{self, Element, ListpackError};
+use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::{Collection, EncodingLimits};
 use limit::NodeLimit;
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
 use node::{Cursor, FRAME_BYTES, Node};
 use nodes::Nodes;
-use segment::{Encoded, Segment, View};
+use segment::{Builder, Encoded, Segment, View};
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +85,16 @@ impl<'a> Iterator for NodeElements<'a> {
 pub struct Sought<'a> {
     text: &'a [u8],
     integer: Option<i64>,
+    /// As it would be stored: equal elements are stored alike.
+    encoded: Encoded<'a>,
 }
 
 impl<'a> Sought<'a> {
     /// Looks for elements that stand for this text.
     pub fn new(text: &'a [u8]) -> Self {
-        Sought { text, integer: mantissa_number::parse_i64(text) }
+        let integer = mantissa_number::parse_i64(text);
+        let encoded = Encoded::of(integer.map_or(Element::Bytes(text), Element::Integer));
+        Sought { text, integer, encoded }
     }
 
     /// Whether the element stands for the text.
@@ -256,18 +260,24 @@ impl List {
     /// Removes up to `count_max` elements equal to one, the first ones seen from an end; returns how many.
     pub fn remove_equal(&mut self, end: ListEnd, count_max: usize, sought: Sought<'_>) -> usize {
         match self.body.large_mut() {
-            Some(nodes) => nodes.remove_if(end, count_max, |element| sought.is(element)),
+            Some(nodes) => nodes.remove_equal(end, count_max, &sought),
             None => {
-                let places: Vec<usize> = match end {
-                    ListEnd::Head => self.places(sought).take(count_max).collect(),
-                    // In the order in which they are taken out below: from the tail.
-                    ListEnd::Tail => self.places(sought).rev().take(count_max).collect(),
-                };
-                if !places.is_empty() {
-                    self.keep_all_but(&places);
-                }
-                places.len()
+                let mut removed = 0;
+                self.change_packed(|segment| {
+                    removed = segment.remove_equal(end, count_max, &sought.encoded);
+                });
+                removed
             }
+        }
+    }
+
+    /// The place of the first element equal to one.
+    pub fn position(&self, sought: Sought<'_>) -> Option<usize> {
+        match self.body.get() {
+            Borrowed::Small(payload) => {
+                View::new(payload).find((0, 0), &sought.encoded).map(|(index, _)| index)
+            }
+            Borrowed::Large(nodes) => nodes.position(&sought),
         }
     }
 
@@ -276,10 +286,27 @@ impl List {
         self.pack(limits, true);
     }
 
-    /// Adds the elements of a whole node of a dump at the tail: a listpack's.
+    /// The list that is one listpack of a dump.
+    pub fn from_listpack(bytes: &[u8], limits: &EncodingLimits) -> Result<List, ListpackError> {
+        let mut builder = Builder::new();
+        for element in CheckedElements::new(bytes)? {
+            builder.push(&Encoded::of(canonical(element?)));
+        }
+        let (segment, mut list) = (builder.finish(), List::new());
+        let (bytes, count) = (segment.view().listpack_bytes() + FRAME_BYTES, segment.view().count());
+        list.body.put(match NodeLimit::of(limits).is_small(bytes, count, false) {
+            true => Owned::Small(segment.into_bytes()),
+            false => Owned::Large(Box::new(Nodes::new(Node::from_segment(segment)))),
+        });
+        Ok(list)
+    }
+
+    /// Adds the elements of a whole node of a dump at the tail: a listpack's. After an error the list is not
+    /// to be used.
     pub fn push_listpack(&mut self, bytes: &[u8]) -> Result<(), ListpackError> {
-        listpack::validate(bytes)?;
-        self.nodes_mut().push_node(Node::from_elements(listpack::Elements::new(bytes).map(canonical)));
+        let elements = CheckedElements::new(bytes)?.map(|element| element.map(canonical));
+        let node = Node::try_from_elements(elements)?;
+        self.nodes_mut().push_node(node);
         Ok(())
     }
 
@@ -304,6 +331,14 @@ impl List {
             ListNode::Packed(NodeElements { cursor, left: view.count() })
         });
         packed.into_iter().chain(nodes.into_iter().flatten().map(ListNode::of))
+    }
+
+    /// The number of nodes.
+    pub fn node_count(&self) -> usize {
+        match self.body.get() {
+            Borrowed::Small(_) => usize::from(!self.is_empty()),
+            Borrowed::Large(nodes) => nodes.node_count(),
+        }
     }
 
     /// Has `visit` called with the nodes in order. Memory that is not shared is given back on the way, and
@@ -347,30 +382,6 @@ impl List {
         };
         change(&mut segment);
         self.body.put(Owned::Small(segment.into_bytes()));
-    }
-
-    /// The places of elements equal to one.
-    fn places(&self, sought: Sought<'_>) -> impl DoubleEndedIterator<Item = usize> {
-        let places: Vec<usize> =
-            self.iter().enumerate().filter(|(_, element)| sought.is(*element)).map(|(at, _)| at).collect();
-        places.into_iter()
-    }
-
-    /// Takes the elements at some places, which rise or fall, out of the one segment.
-    fn keep_all_but(&mut self, places: &[usize]) {
-        let is_falling = places.first() > places.last();
-        self.change_packed(|segment| {
-            let mut kept = Vec::with_capacity(places.len() + 1);
-            let mut from = 0;
-            for index in 0..places.len() {
-                let at = places[if is_falling { places.len() - 1 - index } else { index }];
-                kept.push(segment.part(from, at));
-                from = at + 1;
-            }
-            kept.push(segment.part(from, segment.view().count()));
-            kept.retain(|part| part.view().count() > 0);
-            *segment = Segment::join(&kept);
-        });
     }
 
     fn nodes_mut(&mut self) -> &mut Nodes {
@@ -428,7 +439,7 @@ impl Collection for List {
     }
 
     fn redis_free_effort(&self, max: usize) -> usize {
-        self.nodes().take(max + 1).count()
+        self.node_count().min(max + 1)
     }
 
     fn is_large_form(&self) -> bool {

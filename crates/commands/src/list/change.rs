@@ -107,8 +107,7 @@ pub(super) fn linsert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         return Ok(());
     };
     list.prepare_insert(element, limits);
-    let pivot = Sought::new(args.at(3));
-    let Some(place) = list.iter().position(|element| pivot.is(element)) else {
+    let Some(place) = list.position(Sought::new(args.at(3))) else {
         reply.integer(-1);
         return Ok(());
     };

@@ -29,7 +29,7 @@ impl Codec for List {
     }
 
     fn write(&self, _form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        put_length(self.nodes().count() as u64, out);
+        put_length(self.node_count() as u64, out);
         let mut listpack = Listpack::new();
         for node in self.nodes() {
             write_node(node, &mut listpack, encoder, out);
@@ -40,7 +40,7 @@ impl Codec for List {
     }
 
     fn write_owned(self, _form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        put_length(self.nodes().count() as u64, out);
+        put_length(self.node_count() as u64, out);
         let mut listpack = Listpack::new();
         self.into_nodes(&mut |node| {
             write_node(node, &mut listpack, encoder, out);
@@ -129,6 +129,9 @@ fn read_nodes<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits
         };
         unpack(source, |bytes| {
             match packing {
+                Some(Packing::Listpack) if count == 1 => {
+                    list = List::from_listpack(bytes, limits).map_err(damage)?;
+                }
                 None if has_own_node => list.push_plain(bytes),
                 None => list.push_back(bytes, limits),
                 Some(Packing::Listpack) => push_node(&mut list, bytes)?,

@@ -7,6 +7,7 @@
 //! Bytes of a node beside its segments: 40 here, 40 for the vector, 8 to 16 for a segment: less than half a
 //! byte for an element of 16 bytes in a node of 8 KB.
 
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use mantissa_memory::SharedBytes;
 use mantissa_memory::slab;
 
 use super::ListEnd;
-use super::segment::{self, Encoded, Segment};
+use super::segment::{self, Builder, Encoded, Segment};
 use crate::listpack::{Element, HEADER_BYTES};
 
 /// Bytes of a listpack beside its elements.
@@ -100,11 +101,33 @@ impl Node {
 
     /// The node with these elements.
     pub fn from_elements<'e>(elements: impl Iterator<Item = Element<'e>>) -> Node {
-        let mut node = Node::default();
-        for element in elements {
-            node.insert_encoded(node.count, &Encoded::of(element));
-        }
+        let Ok(node) = Node::try_from_elements(elements.map(Ok::<_, Infallible>));
         node
+    }
+
+    /// The node with these elements, or the first error among them.
+    pub fn try_from_elements<'e, E>(
+        elements: impl Iterator<Item = Result<Element<'e>, E>>,
+    ) -> Result<Node, E> {
+        let (mut segments, mut builder) = (Vec::new(), Builder::new());
+        for element in elements {
+            let element = Encoded::of(element?);
+            if !builder.fits(&element) && !builder.is_empty() {
+                segments.push(builder.finish());
+            }
+            builder.push(&element);
+        }
+        if !builder.is_empty() {
+            let end = segments.len();
+            insert_exactly(&mut segments, end, builder.finish());
+        }
+        let views = || segments.iter().map(Segment::view);
+        let count = views().map(|view| view.count()).sum();
+        let bytes = views().map(|view| view.listpack_bytes()).sum();
+        if segments.is_empty() {
+            return Ok(Node::default());
+        }
+        Ok(Node { segments: Segments::of(segments), count, bytes, plain: SharedBytes::default() })
     }
 
     /// The elements in one segment.
@@ -295,22 +318,46 @@ impl Node {
         join_small(segments, seam);
     }
 
-    /// Removes elements that `is_unwanted` holds for, but for the first `skip` of them. Asks in order.
-    pub fn remove_if(&mut self, mut skip: usize, mut is_unwanted: impl FnMut(Element<'_>) -> bool) {
-        let mut kept = Node::default();
-        let mut cursor = self.cursor_at(0);
-        for _ in 0..self.count {
-            let Some(element) = cursor.next() else { break };
-            let goes = is_unwanted(element) && {
-                let is_skipped = skip > 0;
-                skip = skip.saturating_sub(1);
-                !is_skipped
-            };
-            if !goes {
-                kept.insert_encoded(kept.count, &Encoded::of(element));
-            }
+    /// The place of the first element equal to one. A plain node has none.
+    pub fn position(&self, sought: &Encoded<'_>) -> Option<usize> {
+        let mut start = 0;
+        self.segments.iter().find_map(|segment| {
+            let view = segment.view();
+            let found = view.find((0, 0), sought).map(|(index, _)| start + index);
+            start += view.count();
+            found
+        })
+    }
+
+    /// The segment of the first element equal to one, seen from an end.
+    pub fn segment_with(&self, end: ListEnd, sought: &Encoded<'_>) -> Option<usize> {
+        let has = |segment: &Segment| segment.view().find((0, 0), sought).is_some();
+        match end {
+            ListEnd::Head => self.segments.iter().position(has),
+            ListEnd::Tail => self.segments.iter().rposition(has),
         }
-        *self = kept;
+    }
+
+    /// Removes up to `count_max` elements equal to one, the first ones seen from an end, of which the first is
+    /// in the segment at `at`; returns how many.
+    pub fn remove_equal(&mut self, end: ListEnd, at: usize, count_max: usize, sought: &Encoded<'_>) -> usize {
+        let segments = self.segments.own();
+        let (mut removed, mut low, mut high) = (0, at, at);
+        let mut next = Some(at);
+        while let Some(at) = next.filter(|&at| at < segments.len() && removed < count_max) {
+            let segment = &mut segments[at];
+            let before = segment.view().listpack_bytes();
+            removed += segment.remove_equal(end, count_max - removed, sought);
+            self.bytes = self.bytes - before + segment.view().listpack_bytes();
+            (low, high) = (low.min(at), high.max(at));
+            next = if end == ListEnd::Head { Some(at + 1) } else { at.checked_sub(1) };
+        }
+        self.count -= removed;
+        segments.retain(|segment| segment.view().count() > 0);
+        for at in (low.saturating_sub(1)..high.min(segments.len())).rev() {
+            join_small(segments, at);
+        }
+        removed
     }
 
     /// The element at `index`.
@@ -436,7 +483,6 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sought;
     use crate::test_random::Random;
 
     #[test]
@@ -469,16 +515,23 @@ mod tests {
                     assert_eq!(tail.count(), model.len() - place);
                     node.append(&tail);
                 }
-                6 if random(10) == 0 => {
-                    let unwanted = Sought::new(&element);
-                    node.remove_if(1, |element| unwanted.is(element));
-                    let mut skip = 1;
-                    model.retain(|other| {
-                        let is_it = *other == element;
-                        let stays = !is_it || skip > 0;
-                        skip -= usize::from(is_it && skip > 0);
-                        stays
-                    });
+                6 => {
+                    let end = if random(2) == 0 { ListEnd::Head } else { ListEnd::Tail };
+                    let count_max = 1 + random(4);
+                    let mut places: Vec<usize> =
+                        (0..model.len()).filter(|&at| model[at] == element).collect();
+                    assert_eq!(node.position(&Encoded::new(&element)), places.first().copied());
+                    if end == ListEnd::Tail {
+                        places.reverse();
+                    }
+                    places.truncate(count_max);
+                    let unwanted = Encoded::new(&element);
+                    let removed = node
+                        .segment_with(end, &unwanted)
+                        .map_or(0, |at| node.remove_equal(end, at, count_max, &unwanted));
+                    assert_eq!(removed, places.len());
+                    places.sort_unstable_by(|one, other| other.cmp(one));
+                    places.into_iter().for_each(|at| drop(model.remove(at)));
                 }
                 _ => {
                     let end = (place + random(3 + round % 40)).min(model.len());

@@ -8,9 +8,9 @@
 use mantissa_memory::slab;
 use mantissa_memory::{CountedTree, CowVec, NodeId};
 
-use super::ListEnd;
 use super::limit::NodeLimit;
 use super::node::{Cursor, FRAME_BYTES, Node};
+use super::{ListEnd, Sought};
 use crate::listpack::Element;
 
 /// What the element count of a node adds to its estimated size.
@@ -39,6 +39,11 @@ impl Nodes {
     #[inline]
     pub fn len(&self) -> usize {
         self.tree.total()
+    }
+
+    /// The number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.tree.node_count()
     }
 
     /// The only node, if there is just one.
@@ -197,14 +202,8 @@ impl Nodes {
         }
     }
 
-    /// Removes up to `count_max` elements that `is_unwanted` holds for, from the head or from the tail;
-    /// returns how many.
-    pub fn remove_if(
-        &mut self,
-        end: ListEnd,
-        count_max: usize,
-        is_unwanted: impl Fn(Element<'_>) -> bool,
-    ) -> usize {
+    /// Removes up to `count_max` elements equal to one, from the head or from the tail; returns how many.
+    pub fn remove_equal(&mut self, end: ListEnd, count_max: usize, sought: &Sought<'_>) -> usize {
         let mut removed = 0;
         let mut at = match end {
             ListEnd::Head => self.tree.first(),
@@ -215,27 +214,34 @@ impl Nodes {
                 ListEnd::Head => self.tree.next(id),
                 ListEnd::Tail => self.tree.previous(id),
             };
-            let found = count_of(self.node(id), &is_unwanted);
-            if found == 0 {
-                continue;
-            }
-            let taken = found.min(count_max - removed);
-            removed += taken;
-            if taken == self.node(id).count() {
+            let node = self.node(id);
+            if node.plain_element().is_some_and(|element| sought.is(Element::Bytes(element))) {
+                removed += 1;
                 self.drop_node(id);
-                continue;
+            } else if let Some(segment) = node.segment_with(end, &sought.encoded) {
+                let node = self.nodes.get_mut(id as usize);
+                removed += node.remove_equal(end, segment, count_max - removed, &sought.encoded);
+                match node.count() {
+                    0 => self.drop_node(id),
+                    _ => self.recount(id),
+                }
             }
-            // From the tail, the first ones stay.
-            let skipped = if end == ListEnd::Tail { found - taken } else { 0 };
-            let mut left = taken + skipped;
-            self.nodes.get_mut(id as usize).remove_if(skipped, |element| {
-                let is_unwanted = left > 0 && is_unwanted(element);
-                left -= usize::from(is_unwanted);
-                is_unwanted
-            });
-            self.recount(id);
         }
         removed
+    }
+
+    /// The place of the first element equal to one.
+    pub fn position(&self, sought: &Sought<'_>) -> Option<usize> {
+        let mut start = 0;
+        self.iter().find_map(|node| {
+            let found = match node.plain_element() {
+                Some(element) => sought.is(Element::Bytes(element)).then_some(0),
+                None => node.position(&sought.encoded),
+            };
+            let place = found.map(|place| start + place);
+            start += node.count();
+            place
+        })
     }
 
     /// A cursor before the element at `index` with the node that it is in; `None` past the last element.
@@ -348,11 +354,4 @@ impl Nodes {
 
 fn new_node(element: &[u8], limit: NodeLimit) -> Node {
     if limit.is_large(element.len()) { Node::plain(element) } else { Node::with(element) }
-}
-
-/// How many elements of a node are unwanted.
-fn count_of(node: &Node, is_unwanted: impl Fn(Element<'_>) -> bool) -> usize {
-    let mut cursor = node.cursor_at(0);
-    let elements = (0..node.count()).map_while(|_| cursor.next());
-    elements.filter(|&element| is_unwanted(element)).count()
 }

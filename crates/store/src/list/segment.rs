@@ -21,7 +21,9 @@
 use std::ops::Range;
 
 use mantissa_memory::SharedBytes;
+use smallvec::SmallVec;
 
+use super::ListEnd;
 use crate::listpack::{self, Element};
 
 /// Bytes of the payload before the data.
@@ -96,6 +98,30 @@ impl<'a> Encoded<'a> {
             self.text.len() + 2 * LENGTH_BYTES
         } else {
             usize::from(SPANS[usize::from(self.code)])
+        }
+    }
+
+    /// Appends the data.
+    #[inline]
+    fn append(&self, out: &mut Vec<u8>) {
+        match self.code {
+            LONG => {
+                let start = out.len();
+                out.resize(start + self.data_bytes(), 0);
+                self.write(&mut out[start..]);
+            }
+            INTEGER.. => out.extend_from_slice(&self.integer[..self.data_bytes()]),
+            _ => out.extend_from_slice(self.text),
+        }
+    }
+
+    /// Whether the element with the same code whose data starts with `data` is the same.
+    #[inline]
+    fn is_at(&self, data: &[u8]) -> bool {
+        match self.code {
+            LONG => number_at(data, 0) == self.text.len() && data[LENGTH_BYTES..].starts_with(self.text),
+            INTEGER.. => data.starts_with(&self.integer[..self.data_bytes()]),
+            _ => data.starts_with(self.text),
         }
     }
 
@@ -183,6 +209,24 @@ impl<'a> View<'a> {
             LONG => number_at(self.payload, DATA + end - LENGTH_BYTES) + 2 * LENGTH_BYTES,
             code => usize::from(SPANS[usize::from(code)]),
         }
+    }
+
+    /// The first element equal to one, from the element at `index` on, whose data starts at `at`: its index
+    /// and where its data starts.
+    #[inline]
+    pub fn find(&self, (index, mut at): (usize, usize), sought: &Encoded<'_>) -> Option<(usize, usize)> {
+        let data = self.payload.get(DATA..DATA + self.data_bytes)?;
+        let codes = &self.payload[self.payload.len() - self.count..self.payload.len() - index];
+        for (steps, &code) in codes.iter().rev().enumerate() {
+            if code == sought.code && sought.is_at(&data[at..]) {
+                return Some((index + steps, at));
+            }
+            at += match code {
+                LONG => number_at(data, at) + 2 * LENGTH_BYTES,
+                code => usize::from(SPANS[usize::from(code)]),
+            };
+        }
+        None
     }
 
     /// Where the data of the element at `index` starts; the end if `index` is the count.
@@ -345,6 +389,60 @@ impl Segment {
         }
     }
 
+    /// Removes up to `count_max` elements equal to one, the first ones seen from an end; returns how many.
+    pub fn remove_equal(&mut self, end: ListEnd, count_max: usize, sought: &Encoded<'_>) -> usize {
+        let view = self.view();
+        let span = sought.data_bytes();
+        let mut found: SmallVec<[(usize, usize); 8]> = SmallVec::new();
+        let mut from = (0, 0);
+        while (end == ListEnd::Tail || found.len() < count_max)
+            && let Some((index, at)) = view.find(from, sought)
+        {
+            found.push((index, at));
+            from = (index + 1, at + span);
+        }
+        let gone = match end {
+            ListEnd::Head => &found[..],
+            ListEnd::Tail => &found[found.len().saturating_sub(count_max)..],
+        };
+        match gone {
+            [] => {}
+            [(index, _)] => self.splice(*index, index + 1, None, false),
+            _ => *self = self.without(gone, sought),
+        }
+        gone.len()
+    }
+
+    /// The elements but for some that are equal to one, of which the indexes, which rise, and the places of
+    /// their data are given.
+    fn without(&self, gone: &[(usize, usize)], element: &Encoded<'_>) -> Segment {
+        let (view, span) = (self.view(), element.data_bytes());
+        let kept = View {
+            payload: &[],
+            count: view.count - gone.len(),
+            data_bytes: view.data_bytes - gone.len() * span,
+            listpack_bytes: view.listpack_bytes - gone.len() * element.listpack_bytes,
+        };
+        if kept.count == 0 {
+            return Segment::default();
+        }
+        let mut bytes = SharedBytes::zeroed(kept.size());
+        if let Some(payload) = bytes.payload_mut() {
+            let old = view.payload;
+            let (mut data, mut codes) = (DATA, payload.len());
+            let (mut index, mut at) = (0, 0);
+            payload[..DATA].copy_from_slice(&header_of(&kept));
+            for &(next, next_at) in gone.iter().chain([&(view.count, view.data_bytes)]) {
+                let (count, len) = (next - index, next_at - at);
+                payload[data..data + len].copy_from_slice(&old[DATA + at..DATA + next_at]);
+                payload[codes - count..codes].copy_from_slice(&old[old.len() - next..old.len() - index]);
+                (data, codes) = (data + len, codes - count);
+                (index, at) = (next + 1, next_at + span);
+            }
+        }
+        Segment { bytes }
+    }
+
     /// Gives back memory that is not used.
     pub fn trim(&mut self) {
         if SharedBytes::allocation_bytes(self.view().size()) < self.memory_usage() {
@@ -397,6 +495,67 @@ impl Segment {
                 payload[codes..codes + view.count].copy_from_slice(&old[old.len() - view.count..]);
             }
         }
+        Segment { bytes }
+    }
+}
+
+/// Makes segments of elements in order. Between two segments it keeps its memory.
+#[derive(Debug)]
+pub(super) struct Builder {
+    data: Vec<u8>,
+    codes: Vec<u8>,
+    listpack_bytes: usize,
+}
+
+impl Builder {
+    /// A builder without elements.
+    pub fn new() -> Self {
+        let (data, codes) =
+            (Vec::with_capacity(SEGMENT_BYTES_MAX), Vec::with_capacity(SEGMENT_BYTES_MAX / 8));
+        Builder { data, codes, listpack_bytes: 0 }
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// Whether an element more leaves the payload within [`SEGMENT_BYTES_MAX`].
+    #[inline]
+    pub fn fits(&self, element: &Encoded<'_>) -> bool {
+        DATA + self.data.len() + self.codes.len() + element.data_bytes() < SEGMENT_BYTES_MAX
+    }
+
+    /// Adds an element.
+    #[inline]
+    pub fn push(&mut self, element: &Encoded<'_>) {
+        self.codes.push(element.code);
+        element.append(&mut self.data);
+        self.listpack_bytes += element.listpack_bytes;
+    }
+
+    /// The segment of the elements added since the last one.
+    pub fn finish(&mut self) -> Segment {
+        if self.codes.is_empty() {
+            return Segment::default();
+        }
+        let built = View {
+            payload: &[],
+            count: self.codes.len(),
+            data_bytes: self.data.len(),
+            listpack_bytes: self.listpack_bytes,
+        };
+        let mut bytes = SharedBytes::zeroed(built.size());
+        if let Some(payload) = bytes.payload_mut() {
+            let codes = payload.len() - built.count;
+            payload[..DATA].copy_from_slice(&header_of(&built));
+            payload[DATA..DATA + built.data_bytes].copy_from_slice(&self.data);
+            self.codes.reverse();
+            payload[codes..].copy_from_slice(&self.codes);
+        }
+        self.data.clear();
+        self.codes.clear();
+        self.listpack_bytes = 0;
         Segment { bytes }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::listpack::Listpack;
 use crate::test_random::Random;
 use crate::types::Sample;
 
@@ -79,6 +80,7 @@ fn step(
             let end = if random.below(2) == 0 { ListEnd::Head } else { ListEnd::Tail };
             let count_max = if random.below(3) == 0 { usize::MAX } else { random.below(4) };
             let mut places: Vec<usize> = (0..len).filter(|&at| model[at] == element).collect();
+            assert_eq!(list.position(Sought::new(&element)), places.first().copied());
             if end == ListEnd::Tail {
                 places.reverse();
             }
@@ -89,14 +91,22 @@ fn step(
         }
         12 => {
             let copy = list.clone();
+            assert_eq!(copy.node_count(), copy.nodes().count());
             *list = List::new();
             for node in copy.nodes() {
                 match node {
                     ListNode::Plain(element) => list.push_plain(element),
                     ListNode::Packed(elements) => {
-                        let mut listpack = listpack::Listpack::new();
+                        let mut listpack = Listpack::new();
                         listpack.extend(elements);
-                        list.push_listpack(listpack.as_bytes()).expect("a node is a valid listpack");
+                        let bytes = listpack.as_bytes();
+                        match copy.node_count() {
+                            1 => {
+                                *list =
+                                    List::from_listpack(bytes, limits).expect("a node is a valid listpack")
+                            }
+                            _ => list.push_listpack(bytes).expect("a node is a valid listpack"),
+                        }
                     }
                 }
             }
