@@ -143,6 +143,16 @@ impl Set {
         Ok(set)
     }
 
+    /// The set of integers that rise.
+    pub fn from_rising(integers: &[i64], limits: &EncodingLimits) -> Self {
+        if integers.len() <= limits.set_intset_entries_max.min(INTEGERS_MAX) {
+            return Set::of(Integers::of_rising(integers), INTEGERS);
+        }
+        let mut set = Set::new();
+        integers.iter().for_each(|&integer| _ = set.add_element(Element::Integer(integer), limits));
+        set
+    }
+
     /// An empty set in the encoding `hashtable`.
     pub fn new_hashtable() -> Self {
         Set::of(Box::new(Buckets::new()), TABLE)

@@ -10,7 +10,7 @@ use crate::packed::{Damage, intset};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::INTEGER_TEXT_MAX;
-use mantissa_store::listpack::{Element, Listpack};
+use mantissa_store::listpack::Listpack;
 use mantissa_store::{EncodingLimits, Set};
 use std::io::{Read, Write};
 
@@ -73,10 +73,13 @@ impl Codec for Set {
                 Ok(())
             })?,
             value_type::SET_INTSET => unpack(source, |bytes| {
-                intset::integers(bytes)?.try_for_each(|integer| {
-                    let is_new = set.add_element(Element::Integer(integer?), limits);
-                    is_new.then_some(()).ok_or(DUPLICATE)
-                })
+                let integers = intset::integers(bytes)?;
+                let mut rising = Vec::with_capacity(integers.left());
+                for integer in integers {
+                    rising.push(integer?);
+                }
+                set = Set::from_rising(&rising, limits);
+                Ok(())
             })?,
             _ => {
                 let count = source.length()?;

@@ -1,8 +1,10 @@
 //! The members of a set that other sets have as well, or have not.
 
+use super::integers::Sorted;
 use super::{Body, Set, TABLE};
 use crate::listpack::Element;
 use crate::packed::{Buckets, Encoded, Tagged};
+use smallvec::{SmallVec, smallvec};
 
 /// Where a member is to be among other sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,11 @@ impl Set {
         others: &[&Set],
         mut visit: impl FnMut(Element<'_>) -> bool,
     ) {
+        if let Body::Integers(own) = self.body()
+            && let Some(others) = others.iter().map(|other| other.integers()).collect::<Option<_>>()
+        {
+            return visit_integers_among(own, presence, others, visit);
+        }
         let Body::Table(table) = self.body() else {
             for member in self.iter() {
                 if presence.holds(member, others) && !visit(member) {
@@ -45,6 +52,14 @@ impl Set {
         }
     }
 
+    /// Its members, if it is a set of integers.
+    fn integers(&self) -> Option<Sorted<'_>> {
+        match self.body() {
+            Body::Integers(integers) => Some(integers),
+            Body::Packed(_) | Body::Table(_) => None,
+        }
+    }
+
     /// The members that are in all or none of `others`, in the same encoding and order.
     pub(super) fn filtered_among(&self, presence: Presence, others: &[&Set]) -> Set {
         let Body::Table(table) = self.body() else {
@@ -56,6 +71,27 @@ impl Set {
             block.filtered(|_| chosen.next() == Some(&true))
         });
         Set::of(Box::new(filtered), TABLE)
+    }
+}
+
+/// The same of integers, which rise: no set of integers is looked through from its beginning twice.
+fn visit_integers_among(
+    own: Sorted<'_>,
+    presence: Presence,
+    others: SmallVec<[Sorted<'_>; 4]>,
+    mut visit: impl FnMut(Element<'_>) -> bool,
+) {
+    let mut places: SmallVec<[usize; 4]> = smallvec![0; others.len()];
+    for index in 0..own.len() {
+        let integer = own.get(index);
+        let holds = others.iter().zip(&mut places).all(|(other, place)| {
+            *place = other.seek(*place, integer);
+            let is_there = *place < other.len() && other.get(*place) == integer;
+            is_there == (presence == Presence::All)
+        });
+        if holds && !visit(Element::Integer(integer)) {
+            return;
+        }
     }
 }
 

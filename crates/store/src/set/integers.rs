@@ -257,6 +257,36 @@ impl Sorted<'_> {
         self.find(integer).is_ok()
     }
 
+    /// The index of the first integer that is not less than one, from an index before which all are less. Costs
+    /// O(log steps).
+    #[inline]
+    pub(super) fn seek(&self, from: usize, integer: i64) -> usize {
+        let len = self.len();
+        let (mut low, mut step) = (from, 1);
+        while low < len {
+            let probe = (low + step).min(len) - 1;
+            if self.get(probe) >= integer {
+                return self.first_from(low, probe, integer);
+            }
+            low = probe + 1;
+            step *= 2;
+        }
+        len
+    }
+
+    /// The index of the first integer that is not less than one: from `low` up to `high`.
+    #[inline]
+    fn first_from(&self, mut low: usize, mut high: usize, integer: i64) -> usize {
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle) < integer {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
     /// The index of an integer, or the one at which it would have to stand.
     fn find(&self, integer: i64) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
