@@ -1,5 +1,7 @@
 //! Listing the keys of a database: KEYS, SCAN, RANDOMKEY, DBSIZE. They visit the shards one at a time.
 
+use std::sync::atomic::Ordering;
+
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Entry;
 
@@ -154,13 +156,55 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
+/// Replies a random key without looking at all shards, unless that takes too many tries. A shard is drawn, and
+/// kept with a probability that rises with the number of its keys, so that all keys are as probable.
+fn pick_quickly(access: &mut Access<'_>, reply: &mut Reply, expired: &mut Vec<(usize, Box<[u8]>)>) -> bool {
+    /// Of so many shards one is tried.
+    const SHARDS_OF_A_TRY: usize = 4;
+    let (number, now_ms, shard_count) = (access.database(), access.now_ms(), access.shard_count());
+    let longest = access.keyspace().longest_shard(number).load(Ordering::Relaxed);
+    if longest == 0 {
+        return false;
+    }
+    let mut longest_seen = longest;
+    let is_found = (0..shard_count.div_ceil(SHARDS_OF_A_TRY)).any(|_| {
+        let (index, place) = (access.random_below(shard_count), access.random_below(longest));
+        let mut state = access.random();
+        access.visit_shard(index, |shard| {
+            let database = &shard.databases[number];
+            longest_seen = longest_seen.max(database.len());
+            if place >= database.len() {
+                return false;
+            }
+            let Some(entry) = database.random(|| split_mix(&mut state)) else { return false };
+            let is_unexpired = is_unexpired(entry, now_ms);
+            match is_unexpired {
+                true => reply.bulk(entry.key()),
+                false => expired.push((number, Box::from(entry.key()))),
+            }
+            is_unexpired
+        })
+    });
+    if longest_seen > longest {
+        access.keyspace().longest_shard(number).store(longest_seen, Ordering::Relaxed);
+    }
+    is_found
+}
+
 fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     /// Random picks that may hit expired keys, before all keys are searched for an unexpired one.
     const TRIES_MAX: usize = 100;
     let (number, now_ms) = (access.database(), access.now_ms());
+    let mut expired = Vec::new();
+    if pick_quickly(access, reply, &mut expired) {
+        access.note_expired(expired);
+        return Ok(());
+    }
     let lens: Vec<usize> = shard_lens(access).collect();
     let total: usize = lens.iter().sum();
-    let (mut state, mut expired) = (access.random(), Vec::new());
+    let longest = lens.iter().copied().max().unwrap_or(0);
+    access.keyspace().longest_shard(number).store(longest, Ordering::Relaxed);
+    let mut state = access.random();
     for _ in 0..if total == 0 { 0 } else { TRIES_MAX } {
         let mut place = access.random_below(total);
         let Some(index) = lens.iter().position(|&len| {

@@ -10,7 +10,7 @@
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mantissa_sys::simulation;
@@ -68,6 +68,8 @@ pub struct Keyspace {
     keeps_expired: AtomicBool,
     /// Whether reads do not remove it either, because writes are paused.
     pauses_expiry: AtomicBool,
+    /// See [`Keyspace::longest_shard`].
+    longest_shards: Box<[AtomicUsize]>,
 }
 
 impl Keyspace {
@@ -93,7 +95,13 @@ impl Keyspace {
             is_logged: AtomicBool::new(false),
             keeps_expired: AtomicBool::new(false),
             pauses_expiry: AtomicBool::new(false),
+            longest_shards: (0..database_count).map(|_| AtomicUsize::new(0)).collect(),
         }
+    }
+
+    /// The most keys of a database in a shard, as far as whoever looked for that last has seen.
+    pub fn longest_shard(&self, database: usize) -> &AtomicUsize {
+        &self.longest_shards[database]
     }
 
     /// The number of databases.

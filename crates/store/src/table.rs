@@ -508,24 +508,23 @@ impl<T> Table<T> {
     /// hash).
     /// `random` returns uniform 64-bit numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&T> {
-        const CHAIN_MAX: u64 = 32;
+        const CHAIN_MAX: usize = 32;
         if self.len == 0 {
             return None;
         }
         loop {
+            // The high bits choose the bucket, the low ones a slot of its chain.
             let number = random();
+            let mut wanted = number as usize % CHAIN_MAX;
             let index = ((u128::from(number) * self.bucket_count as u128) >> 64) as usize;
-            let mut wanted = random() % CHAIN_MAX.min(4 * self.len as u64);
-            let mut found = None;
-            self.visit_slots(index, &mut |item| {
-                if wanted == 0 && found.is_none() {
-                    found = Some(item);
-                }
-                wanted = wanted.wrapping_sub(1);
-            });
-            if let Some(item) = found {
-                // SAFETY: the pointer comes from a slot of this table, which `self` keeps borrowed.
-                return Some(unsafe { &*item });
+            let mut at = Some(self.bucket(index));
+            while let Some(block) = at.filter(|block| block.slot_count() <= wanted) {
+                wanted -= block.slot_count();
+                at = block.overflow();
+            }
+            if let Some(block) = at.filter(|block| block.tags()[wanted] != 0) {
+                // SAFETY: a non-zero tag marks an initialised slot, which `self` keeps borrowed.
+                return Some(unsafe { &*block.slot(wanted) });
             }
         }
     }
