@@ -10,7 +10,7 @@
 mod carried;
 mod collected;
 mod evict;
-mod image;
+pub(crate) mod image;
 pub(crate) mod selected;
 mod strings;
 mod sweep;

@@ -250,15 +250,22 @@ impl SortedSet {
 
     /// The ranks of the members between two boundaries.
     pub fn ranks_between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Range<usize> {
-        match self.body.get() {
-            Borrowed::Large(tree) if low != Boundary::End && high != Boundary::End => {
-                tree.ranks_between(low, high)
-            }
-            _ => {
-                let from = self.count_before(low);
-                from..self.count_before(high).max(from)
-            }
+        let members = self.between(low, high);
+        members.from..members.to
+    }
+
+    /// The members between two boundaries with their scores, in order.
+    pub fn between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Iter<'_> {
+        if let Borrowed::Large(tree) = self.body.get()
+            && low != Boundary::End
+            && high != Boundary::End
+        {
+            let ends = tree.between(low, high);
+            let [(from, first), (to, end)] = ends.unwrap_or_default();
+            return Iter { first: Some(first), end: Some(end), ..self.range(from..to) };
         }
+        let from = self.count_before(low);
+        self.range(from..self.count_before(high).max(from))
     }
 
     /// The member of a rank with its score.
@@ -280,7 +287,7 @@ impl SortedSet {
     /// The members of these ranks with their scores, in order.
     pub fn range(&self, ranks: Range<usize>) -> Iter<'_> {
         let to = ranks.end.min(self.len());
-        Iter { set: self, front: None, back: None, from: ranks.start.min(to), to }
+        Iter { set: self, front: None, back: None, first: None, end: None, from: ranks.start.min(to), to }
     }
 
     /// Visits a part of the members, about `wanted` or fewer where there are many, and returns the cursor of
@@ -454,15 +461,28 @@ pub struct Iter<'a> {
     set: &'a SortedSet,
     front: Option<(NodeId, Cursor<'a>)>,
     back: Option<(NodeId, Cursor<'a>)>,
+    /// Where the first member is, and the end, as far as they are known before a step.
+    first: Option<Place>,
+    end: Option<Place>,
     from: usize,
     to: usize,
 }
 
 impl<'a> Iter<'a> {
+    /// Those of its members at these places among them, where no step has been made.
+    pub fn part(mut self, places: Range<usize>) -> Self {
+        let to = self.from + places.end.min(self.len());
+        let from = (self.from + places.start).min(to);
+        self.first = self.first.filter(|_| from == self.from);
+        self.end = self.end.filter(|_| to == self.to);
+        (self.from, self.to) = (from, to);
+        self
+    }
+
     /// The next members that lie together, column by column, in the forward direction.
     pub fn next_run(&mut self) -> Option<Run<'a>> {
         if self.front.is_none() && self.from < self.to {
-            self.front = self.start(self.from);
+            self.front = self.start(self.from, self.first);
         }
         while self.from < self.to {
             let (id, cursor) = self.front.as_mut()?;
@@ -477,13 +497,14 @@ impl<'a> Iter<'a> {
         None
     }
 
-    /// A cursor before the entry of a rank.
+    /// A cursor before the entry of a rank, whose place may be known.
     #[cold]
-    fn start(&self, rank: usize) -> Option<(NodeId, Cursor<'a>)> {
+    fn start(&self, rank: usize, place: Option<Place>) -> Option<(NodeId, Cursor<'a>)> {
         match self.set.body.get() {
             Borrowed::Small(payload) => Some((0, View::new(payload).cursor(rank))),
             Borrowed::Large(tree) => {
-                tree.at(rank).map(|place| (place.leaf, tree.leaf(place.leaf).cursor(place.slot)))
+                let place = place.or_else(|| tree.at(rank))?;
+                Some((place.leaf, tree.leaf(place.leaf).cursor(place.slot)))
             }
         }
     }
@@ -510,7 +531,7 @@ impl<'a> Iterator for Iter<'a> {
             return None;
         }
         if self.front.is_none() {
-            self.front = self.start(self.from);
+            self.front = self.start(self.from, self.first);
         }
         self.from += 1;
         let (id, cursor) = self.front.as_mut()?;
@@ -534,9 +555,15 @@ impl DoubleEndedIterator for Iter<'_> {
             return None;
         }
         if self.back.is_none() {
-            // The entry before the end lies in a leaf, the end may not.
-            self.back = self.start(self.to - 1);
-            self.back.as_mut()?.1.next();
+            self.back = match self.end {
+                Some(end) => self.start(self.to, Some(end)),
+                // The entry before the end lies in a leaf, the end may not.
+                None => {
+                    let mut back = self.start(self.to - 1, None)?;
+                    back.1.next();
+                    Some(back)
+                }
+            };
         }
         self.to -= 1;
         let (id, cursor) = self.back.as_mut()?;

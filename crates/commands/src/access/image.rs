@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// Elements from which on a value is read from an image. HGETALL of so many takes some 10 microseconds, an
 /// image and the second run 0.3.
-const ELEMENTS_MIN: usize = 256;
+pub(crate) const ELEMENTS_MIN: usize = 256;
 
 /// Whether a command has ended because its value is to be read as an image.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -37,16 +37,23 @@ impl<'a> Access<'a> {
     /// The collection of a type at a key, to read.
     #[inline]
     pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
-        match self.read(key).map(|entry| self.value_of(entry)) {
-            None => Ok(None),
-            Some(value) => {
-                let found = T::of(value).ok_or(Error::WRONG_TYPE)?;
-                if self.mode.leaves_large && is_large(found) {
-                    return Err(self.leave());
-                }
-                Ok(Some(found))
-            }
-        }
+        let found = self.collection_in_place(key)?;
+        if self.mode.leaves_large && found.is_some_and(is_large) { Err(self.leave()) } else { Ok(found) }
+    }
+
+    /// The same for commands that find out how much of it they are going to read, and then call
+    /// [`Access::leave_if_many`].
+    #[inline]
+    pub fn collection_in_place<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
+        let value = self.read(key).map(|entry| self.value_of(entry));
+        value.map(|value| T::of(value).ok_or(Error::WRONG_TYPE)).transpose()
+    }
+
+    /// Ends the command if the elements that it is going to read are so many that they are better read from an
+    /// image: as many as `most` are not.
+    #[inline]
+    pub fn leave_if_many<T: Collection>(&self, value: &T, count: usize, most: usize) -> Outcome {
+        if self.mode.leaves_large && count > most && is_large(value) { Err(self.leave()) } else { Ok(()) }
     }
 
     /// A view of an image alone, at its key, with no shard locked. Nothing can be changed through it.

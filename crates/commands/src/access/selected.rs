@@ -37,13 +37,21 @@ impl Access<'_> {
 
     /// The collection of a type at a key, to be read by places and counted.
     pub fn window<T: Collection>(&self, key: &[u8]) -> Outcome<Option<Window<'_, T>>> {
-        let Some(collection) = self.collection::<T>(key)? else { return Ok(None) };
+        Ok(self.collection::<T>(key)?.map(|collection| self.window_of(key, collection)))
+    }
+
+    /// The same as [`Access::collection_in_place`] gives it.
+    pub fn window_in_place<T: Collection>(&self, key: &[u8]) -> Outcome<Option<Window<'_, T>>> {
+        Ok(self.collection_in_place::<T>(key)?.map(|collection| self.window_of(key, collection)))
+    }
+
+    fn window_of<'s, T: Collection>(&'s self, key: &[u8], collection: &'s T) -> Window<'s, T> {
         let selected = self.part.and_then(|_| self.selected_of(self.peek(key)?));
         let (first, len) = match selected {
             Some(selected) => (selected.first, selected.len),
             None => (0, collection.element_count()),
         };
-        Ok(Some(Window { collection, first, len: len as usize }))
+        Window { collection, first, len: len as usize }
     }
 
     /// Whether a command has been lent the elements of the collection at a key that it reads.

@@ -4,7 +4,8 @@
 //! COUNT with ANY stops at enough.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Boundary, SortedSet, Value};
+use mantissa_store::{Boundary, SortedSet, SortedSetIter, Value};
+use smallvec::SmallVec;
 
 use super::area::{Position, Shape, to_integer};
 use super::{position, unit_m, write_distance, write_position};
@@ -12,6 +13,12 @@ use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
+
+/// Most members that are looked at under the lock.
+const CANDIDATES_MAX: usize = 64;
+
+/// Members of at most nine cells.
+type Candidates<'s> = SmallVec<[SortedSetIter<'s>; 9]>;
 
 /// The ways to ask.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -248,16 +255,21 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
+    /// The members of the cells that cover the shape, cell by cell.
+    fn candidates<'s>(&self, set: &'s SortedSet) -> Candidates<'s> {
+        let (Some(center), Some(shape)) = (self.center, &self.shape) else { return Candidates::new() };
+        let members = |(low, high)| set.between(Boundary::BelowScore(low), Boundary::BelowScore(high));
+        shape.score_ranges(center).map(members).collect()
+    }
+
     /// The members inside, sorted and limited as asked.
-    fn run<'s>(&self, set: &'s SortedSet) -> Vec<Found<'s>> {
+    fn run<'s>(&self, candidates: Candidates<'s>) -> Vec<Found<'s>> {
         let (Some(center), Some(shape)) = (self.center, &self.shape) else { return Vec::new() };
         let count = self.count.unwrap_or(usize::MAX);
         let enough = if self.takes_any { count } else { usize::MAX };
         let mut found = Vec::new();
-        for (low, high) in shape.score_ranges(center) {
-            let start = set.count_before(Boundary::BelowScore(low));
-            let end = set.count_before(Boundary::BelowScore(high)).max(start);
-            for (member, score) in set.range(start..end) {
+        for members in candidates {
+            for (member, score) in members {
                 if found.len() >= enough {
                     break;
                 }
@@ -317,9 +329,15 @@ impl<'a> Query<'a> {
 
 fn search(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
     let source = if form == Form::SearchStore { args.at(2) } else { args.at(1) };
-    let set = access.sorted_set(source)?;
+    let set = access.collection_in_place::<SortedSet>(source)?;
     let query = Query::parse(form, args, set)?;
-    let found = set.map(|set| query.run(set));
+    let mut found = None;
+    if let Some(set) = set {
+        let candidates = query.candidates(set);
+        let count = candidates.iter().map(|members| members.len()).sum();
+        access.leave_if_many(set, count, CANDIDATES_MAX)?;
+        found = Some(query.run(candidates));
+    }
     let Some(destination) = query.destination else {
         query.write(found.as_deref().unwrap_or_default(), reply);
         return Ok(());

@@ -1,15 +1,14 @@
 //! Ranges: ZRANGE and its older forms, ZRANGESTORE, ZCOUNT, ZLEXCOUNT and ZREMRANGEBY*.
 
-use std::ops::Range;
-
 use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::cold::Elements;
-use mantissa_store::{EncodingLimits, SortedSet, Value};
+use mantissa_store::{EncodingLimits, SortedSet, SortedSetIter, Value};
 
 use super::select::{By, Selection, ranks_of};
 use super::{Removal, members_header, removed, write_member};
 use crate::access::Access;
+use crate::access::image::ELEMENTS_MIN;
 use crate::access::selected::Window;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -92,29 +91,27 @@ impl Options {
         }
     }
 
-    /// The ranks to return of what there is of a set.
-    fn ranks_in(&self, window: &Window<'_, SortedSet>, selection: Selection<'_>) -> Range<usize> {
-        let Selection::Rank(start, stop) = selection else { return self.ranks(window.collection, selection) };
+    /// The members to return of what there is of a set, in rising order.
+    fn members_in<'s>(&self, window: &Window<'s, SortedSet>, selection: Selection<'_>) -> SortedSetIter<'s> {
+        let Selection::Rank(start, stop) = selection else {
+            return self.members(window.collection, selection);
+        };
         let (first, last) = (window.first, window.first + window.collection.len());
         let ranks = ranks_of(start, stop, window.len, self.reverse);
-        ranks.start.clamp(first, last) - first..ranks.end.clamp(first, last) - first
+        window.collection.range(ranks.start.clamp(first, last) - first..ranks.end.clamp(first, last) - first)
     }
 
-    /// The ranks to return: the range with the limit applied.
-    fn ranks(&self, set: &SortedSet, selection: Selection<'_>) -> Range<usize> {
-        let ranks = selection.ranks(set, self.reverse);
+    /// The members to return, in rising order: the range with the limit applied.
+    fn members<'s>(&self, set: &'s SortedSet, selection: Selection<'_>) -> SortedSetIter<'s> {
+        let members = selection.members(set, self.reverse);
         if self.by == By::Rank {
-            return ranks;
+            return members;
         }
-        let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(ranks.len());
-        let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(ranks.len() - skipped);
-        if self.reverse {
-            let to = ranks.end - skipped;
-            to - count..to
-        } else {
-            let from = ranks.start + skipped;
-            from..from + count
-        }
+        let len = members.len();
+        let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(len);
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(len - skipped);
+        let from = if self.reverse { len - skipped - count } else { skipped };
+        members.part(from..from + count)
     }
 }
 
@@ -148,11 +145,12 @@ pub(super) fn elements_of_zrevrangebyscore(args: Args<'_>) -> Option<Elements> {
 fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
     let options = Options::parse(args, 4, form)?;
     let selection = options.selection(args.at(2), args.at(3))?;
-    let Some(window) = access.window::<SortedSet>(args.at(1))? else {
+    let Some(window) = access.window_in_place::<SortedSet>(args.at(1))? else {
         reply.array(0);
         return Ok(());
     };
-    let members = window.collection.range(options.ranks_in(&window, selection));
+    let members = options.members_in(&window, selection);
+    access.leave_if_many(window.collection, members.len(), ELEMENTS_MIN)?;
     members_header(reply, members.len(), options.with_scores);
     let write = |(member, score)| {
         write_member(reply, member, score, options.with_scores);
@@ -172,8 +170,9 @@ fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, form
     if options.with_scores {
         writer.set_named();
     }
-    let Some(window) = access.window::<SortedSet>(args.at(1))? else { return Ok(()) };
-    let mut members = window.collection.range(options.ranks_in(&window, selection));
+    let Some(window) = access.window_in_place::<SortedSet>(args.at(1))? else { return Ok(()) };
+    let mut members = options.members_in(&window, selection);
+    access.leave_if_many(window.collection, members.len(), ELEMENTS_MIN)?;
     writer.reserve(members.len());
     match (options.with_scores, options.reverse) {
         (true, false) => {
@@ -242,7 +241,7 @@ pub(super) fn zrangestore(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     let selection = options.selection(args.at(3), args.at(4))?;
     let result = match access.sorted_set(args.at(2))? {
         Some(set) => {
-            let members = set.range(options.ranks(set, selection));
+            let members = options.members(set, selection);
             let mut entries: Vec<(&[u8], f64)> =
                 if options.reverse { members.rev().collect() } else { members.collect() };
             lose_signs(&mut entries, options.by, limits);

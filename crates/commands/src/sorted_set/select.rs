@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mantissa_store::cold::{Elements, Scores};
-use mantissa_store::{Boundary, SortedSet};
+use mantissa_store::{Boundary, SortedSet, SortedSetIter};
 
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -159,10 +159,19 @@ impl<'a> Selection<'a> {
         match self {
             Selection::Rank(start, stop) => ranks_of(start, stop, len, reverse),
             Selection::Score(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
-            Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
-                walk(set, low, high, reverse)
-            }
+            Selection::Member(low, high) if is_walked(set) => walk(set, low, high, reverse),
             Selection::Member(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
+        }
+    }
+
+    /// The members in the range, in rising order; see [`Selection::ranks`].
+    pub fn members(self, set: &SortedSet, reverse: bool) -> SortedSetIter<'_> {
+        match self {
+            Selection::Score(low, high) => set.between(low.lower_boundary(), high.upper_boundary()),
+            Selection::Member(low, high) if !is_walked(set) => {
+                set.between(low.lower_boundary(), high.upper_boundary())
+            }
+            _ => set.range(self.ranks(set, reverse)),
         }
     }
 }
@@ -171,6 +180,11 @@ impl<'a> Selection<'a> {
 pub(super) fn ranks_of(start: i64, stop: i64, len: usize, reverse: bool) -> Range<usize> {
     let (from, to) = super::range::rank_range(start, stop, len);
     if reverse { len - to..len - from } else { from..to }
+}
+
+/// Whether members in a range are looked for from one end of a set.
+fn is_walked(set: &SortedSet) -> bool {
+    set.encoding() == "listpack" && set.len() <= WALKED_MAX
 }
 
 /// The ranks of the members in a range where scores may differ, so that the members are not in order: those

@@ -51,6 +51,12 @@ fn key_of(score: f64) -> u64 {
     bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
 }
 
+/// The lower one of the keys of a score: zero has two.
+#[inline]
+fn lowest_key_of(score: f64) -> u64 {
+    key_of(if score == 0.0 { -0.0 } else { score })
+}
+
 /// The score of a key.
 #[inline]
 fn score_of(key: u64) -> f64 {
@@ -291,7 +297,14 @@ impl<'a> View<'a> {
             let equal_end = bound.checked_add(1).map_or(self.len, |above| self.keys_below(above));
             return self.partition_point(below..equal_end, |slot| self.member(slot) < member);
         }
-        self.partition_point(0..self.len, |slot| boundary.is_after(self.score(slot), || self.member(slot)))
+        match boundary {
+            Boundary::BelowScore(bound) => self.keys_below(lowest_key_of(bound)),
+            // Not even infinity has the highest key.
+            Boundary::AboveScore(bound) => self.keys_below(key_of(bound + 0.0) + 1),
+            _ => self.partition_point(0..self.len, |slot| {
+                boundary.is_after(self.score(slot), || self.member(slot))
+            }),
+        }
     }
 
     /// The number of keys below a bound. Which way the search goes is no branch: nobody could foresee it.

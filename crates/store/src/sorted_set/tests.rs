@@ -72,6 +72,14 @@ fn assert_equal(set: &SortedSet, model: &Model, plan: &Plan, random: &mut Random
             (below(|score, bound| score < bound, low), below(|score, bound| score <= bound, high));
         let ranks = set.ranks_between(Boundary::BelowScore(low), Boundary::AboveScore(high));
         assert_eq!(ranks, from..to.max(from), "{context}");
+        let between = || set.between(Boundary::BelowScore(low), Boundary::AboveScore(high));
+        let expected = &all[ranks];
+        assert!(between().eq(expected.iter().copied()), "{context}");
+        assert!(between().rev().eq(expected.iter().rev().copied()), "{context}");
+        let first = random.below(expected.len() + 1);
+        let part = first..expected.len().min(first + random.below(20));
+        assert!(between().part(part.clone()).eq(expected[part.clone()].iter().copied()), "{context}");
+        assert!(between().part(part.clone()).rev().eq(expected[part].iter().rev().copied()), "{context}");
         assert_eq!(set.ranks_between(Boundary::Start, Boundary::AboveScore(high)), 0..to, "{context}");
         assert_eq!(set.ranks_between(Boundary::AboveScore(low), Boundary::End).end, all.len(), "{context}");
     }
@@ -183,6 +191,8 @@ fn members_of_equal_scores_are_found() {
             if score_count == 1 {
                 let boundaries = (Boundary::BelowMember(&entry.1), Boundary::AboveMember(&entry.1));
                 let ranks = below..below + usize::from(is_there);
+                let member = set.between(boundaries.0, boundaries.1).map(|(member, _)| member);
+                assert!(member.eq(is_there.then_some(&entry.1[..])), "seed {seed} round {round}");
                 assert_eq!(set.ranks_between(boundaries.0, boundaries.1), ranks, "seed {seed} round {round}");
                 assert_eq!(set.count_before(boundaries.1), ranks.end, "seed {seed} round {round}");
             }

@@ -72,7 +72,7 @@ pub(super) fn tag_of(hash: u64) -> u8 {
 }
 
 /// Where an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub leaf: NodeId,
     pub slot: usize,
@@ -235,20 +235,23 @@ impl Tree {
         }
     }
 
-    /// The ranks of the members between two boundaries.
-    pub fn ranks_between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Range<usize> {
-        let Some((id, rank)) = self.leaf_before(low) else { return 0..0 };
+    /// Where the members between two boundaries begin and end, each with the number of members before it.
+    pub fn between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Option<[(usize, Place); 2]> {
+        let (id, rank) = self.leaf_before(low)?;
         let leaf = self.leaf(id);
-        let from = rank + leaf.count_before(low);
+        let in_leaf = |slot| (rank + slot, Place { leaf: id, slot });
+        let first = in_leaf(leaf.count_before(low));
         let last = leaf.len() - 1;
-        let to = if !high.is_after(leaf.score(last), || leaf.member(last)) {
-            rank + leaf.count_before(high)
+        let end = if !high.is_after(leaf.score(last), || leaf.member(last)) {
+            in_leaf(leaf.count_before(high))
         } else if self.tree.next(id).is_none_or(|next| !self.starts_before(next, high)) {
-            rank + leaf.len()
+            in_leaf(leaf.len())
         } else {
-            self.count_before(high)
+            let (id, rank) = self.leaf_before(high)?;
+            let slot = self.leaf(id).count_before(high);
+            (rank + slot, Place { leaf: id, slot })
         };
-        from..to.max(from)
+        Some([first, if end.0 < first.0 { first } else { end }])
     }
 
     /// Adds a member that is not there.
@@ -389,6 +392,12 @@ impl Tree {
             }
             Boundary::AboveMember(bound) => {
                 self.tree.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) <= bound)
+            }
+            Boundary::BelowScore(bound) => {
+                self.tree.last_before_and_rank(|score| before_if(score < bound), b"", |_| false)
+            }
+            Boundary::AboveScore(bound) => {
+                self.tree.last_before_and_rank(|score| before_if(score <= bound), b"", |_| false)
             }
             _ => {
                 let is_before = |id| self.starts_before(id, boundary);
@@ -595,6 +604,11 @@ impl Tree {
         parts.for_each(|id| self.leaves.get_mut(id).compact());
         self.index.compact(slice) || has_more
     }
+}
+
+#[inline]
+fn before_if(is_before: bool) -> Ordering {
+    if is_before { Ordering::Less } else { Ordering::Greater }
 }
 
 fn leaf_of(member: &[u8], score: f64, tag: u8) -> Leaf {
