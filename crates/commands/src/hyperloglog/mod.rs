@@ -112,33 +112,52 @@ fn pfcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     Ok(())
 }
 
-/// Raises `registers` to those of the sketch at a key, if there is one, and says whether that is a dense one.
-fn merge(access: &Access<'_>, key: &[u8], registers: &mut Registers) -> Outcome<bool> {
-    let Some(entry) = access.read(key) else { return Ok(false) };
-    with_sketch(entry, |bytes| {
-        sketch::merge(registers, bytes)?;
-        Ok(!sketch::is_sparse(bytes))
-    })
+/// Raises `registers` to those of the sketch at a key, if there is one.
+fn merge(access: &Access<'_>, key: &[u8], registers: &mut Registers) -> Outcome {
+    let Some(entry) = access.read(key) else { return Ok(()) };
+    with_sketch(entry, |bytes| Ok(sketch::merge(registers, bytes)?))
+}
+
+/// Whether there is a dense sketch at a key.
+fn has_dense(access: &Access<'_>, key: &[u8]) -> bool {
+    let is_dense = |entry| with_sketch(entry, |bytes| Ok(!sketch::is_sparse(bytes)));
+    access.peek(key).is_some_and(|entry| is_dense(entry).unwrap_or(false))
+}
+
+/// Merges sketches into the one at the first key, which becomes dense.
+fn merge_densely(access: &mut Access<'_>, keys: Args<'_>) -> Outcome {
+    let mut merged = sketch::new_dense();
+    for key in keys {
+        let Some(entry) = access.read(key) else { continue };
+        with_sketch(entry, |bytes| Ok(sketch::merge_into_dense(&mut merged, bytes)?))?;
+    }
+    let (bytes, _) = sketch_or_new(access, keys.at(0))?;
+    sketch::make_dense(bytes)?;
+    sketch::copy_registers(bytes, &merged);
+    sketch::make_stale(bytes);
+    Ok(())
+}
+
+fn merge_sparsely(access: &mut Access<'_>, keys: Args<'_>) -> Outcome {
+    let mut registers = [0; REGISTERS];
+    for key in keys {
+        merge(access, key, &mut registers)?;
+    }
+    let bytes_max = access.settings().sparse_hyperloglog_bytes_max;
+    let (bytes, _) = sketch_or_new(access, keys.at(0))?;
+    for (index, &value) in registers.iter().enumerate().filter(|(_, value)| **value > 0) {
+        sketch::raise(bytes, index, value, bytes_max)?;
+    }
+    sketch::make_stale(bytes);
+    Ok(())
 }
 
 fn pfmerge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let mut registers = [0; REGISTERS];
-    let mut becomes_dense = false;
-    for key in args.from(1) {
-        becomes_dense |= merge(access, key, &mut registers)?;
+    let (key, keys) = (args.at(1), args.from(1));
+    match keys.iter().any(|key| has_dense(access, key)) {
+        true => merge_densely(access, keys)?,
+        false => merge_sparsely(access, keys)?,
     }
-    let key = args.at(1);
-    let bytes_max = access.settings().sparse_hyperloglog_bytes_max;
-    let (bytes, _) = sketch_or_new(access, key)?;
-    if becomes_dense {
-        sketch::make_dense(bytes)?;
-        sketch::store_dense(bytes, &registers);
-    } else {
-        for (index, &value) in registers.iter().enumerate().filter(|(_, value)| **value > 0) {
-            sketch::raise(bytes, index, value, bytes_max)?;
-        }
-    }
-    sketch::make_stale(bytes);
     access.modified(key, EventClass::STRING, "pfadd");
     reply.ok();
     Ok(())

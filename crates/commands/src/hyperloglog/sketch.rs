@@ -50,6 +50,13 @@ pub(super) fn new() -> Vec<u8> {
     bytes
 }
 
+/// An empty sketch that is dense.
+pub(super) fn new_dense() -> Vec<u8> {
+    let mut bytes = vec![0; DENSE_BYTES];
+    bytes[..MAGIC.len()].copy_from_slice(MAGIC);
+    bytes
+}
+
 /// Whether a string looks like a sketch. Everything else here takes only strings that do.
 pub(super) fn is_sketch(bytes: &[u8]) -> bool {
     let has_header = bytes.len() >= HEADER_BYTES && bytes.starts_with(MAGIC);
@@ -153,7 +160,7 @@ pub(super) fn make_dense(bytes: &mut Vec<u8>) -> Result<(), Corrupt> {
 }
 
 /// Writes all registers of a dense sketch: eight at a time, which are six bytes.
-pub(super) fn store_dense(bytes: &mut [u8], registers: &Registers) {
+fn store_dense(bytes: &mut [u8], registers: &Registers) {
     for (out, eight) in bytes[HEADER_BYTES..].chunks_exact_mut(6).zip(registers.as_chunks().0) {
         let word = joined(u64::from_le_bytes(*eight));
         out.copy_from_slice(&word.to_le_bytes()[..6]);
@@ -197,13 +204,65 @@ fn word_of(six: &[u8]) -> u64 {
 pub(super) fn merge(registers: &mut Registers, bytes: &[u8]) -> Result<(), Corrupt> {
     if is_sparse(bytes) {
         return sparse::each_run(bytes, |first, value, len| {
-            registers[first..first + len].iter_mut().for_each(|register| *register = value.max(*register));
+            if value > 0 {
+                let registers = &mut registers[first..first + len];
+                registers.iter_mut().for_each(|register| *register = value.max(*register));
+            }
         });
     }
     for (eight, six) in registers.as_chunks_mut().0.iter_mut().zip(bytes[HEADER_BYTES..].chunks_exact(6)) {
         *eight = larger(u64::from_le_bytes(*eight), spread(word_of(six))).to_le_bytes();
     }
     Ok(())
+}
+
+/// Raises the registers of a dense sketch to those of another where they are less.
+pub(super) fn merge_into_dense(dense: &mut [u8], bytes: &[u8]) -> Result<(), Corrupt> {
+    if is_sparse(bytes) {
+        return sparse::each_run(bytes, |first, value, len| {
+            if value > 0 {
+                (first..first + len).for_each(|index| _ = raise_dense(dense, index, value));
+            }
+        });
+    }
+    let (own, others) = (&mut dense[HEADER_BYTES..], &bytes[HEADER_BYTES..]);
+    for (own, other) in own.as_chunks_mut::<24>().0.iter_mut().zip(others.as_chunks::<24>().0) {
+        let ([a, b, c, d], theirs) = (eights_of(own), eights_of(other));
+        let (a, b) = (larger_packed(a, theirs[0]), larger_packed(b, theirs[1]));
+        let (c, d) = (larger_packed(c, theirs[2]), larger_packed(d, theirs[3]));
+        own[..8].copy_from_slice(&(a | b << 48).to_le_bytes());
+        own[8..16].copy_from_slice(&(b >> 16 | c << 32).to_le_bytes());
+        own[16..].copy_from_slice(&(c >> 32 | d << 16).to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Makes the registers of a dense sketch those of another.
+pub(super) fn copy_registers(dense: &mut [u8], other: &[u8]) {
+    dense[HEADER_BYTES..].copy_from_slice(&other[HEADER_BYTES..]);
+}
+
+/// Registers as words of eight, 48 bits of each.
+#[inline]
+fn eights_of(raw: &[u8; 24]) -> [u64; 4] {
+    const EIGHT: u64 = (1 << 48) - 1;
+    let word = |place: usize| u64::from_le_bytes(raw.as_chunks::<8>().0[place]);
+    let (first, second, third) = (word(0), word(1), word(2));
+    [first & EIGHT, (first >> 48 | second << 16) & EIGHT, (second >> 32 | third << 32) & EIGHT, third >> 16]
+}
+
+/// The larger of each two of eight registers: every other one is compared at a time, so that there is a bit
+/// above each.
+#[inline]
+fn larger_packed(one: u64, other: u64) -> u64 {
+    const EVEN: u64 = 0x03F0_3F03_F03F;
+    const ABOVE: u64 = 0x0400_4004_0040;
+    let larger = |one: u64, other: u64| {
+        let not_less = ((one | ABOVE) - other) & ABOVE;
+        let mask = not_less - (not_less >> 6);
+        (one & mask) | (other & !mask)
+    };
+    larger(one & EVEN, other & EVEN) | larger(one >> 6 & EVEN, other >> 6 & EVEN) << 6
 }
 
 /// How often each value occurs among the registers of a sketch.
@@ -291,6 +350,34 @@ mod tests {
         assert_eq!(merge(&mut read, &bytes), Ok(()));
         assert!(read == model);
         assert_eq!(histogram(&bytes), Ok(histogram_of(&model)));
+    }
+
+    #[test]
+    fn dense_sketches_merge_as_their_registers_do() {
+        let mut state = 5;
+        let mut random = || crate::access::split_mix(&mut state);
+        let (mut one, mut other, mut few) = (new_dense(), new_dense(), new());
+        let mut model: Registers = [0; REGISTERS];
+        for bytes in [&mut one, &mut other] {
+            for (index, expected) in model.iter_mut().enumerate() {
+                let value = random() as u8 & 63;
+                raise_dense(bytes, index, value);
+                *expected = value.max(*expected);
+            }
+        }
+        for _ in 0..200 {
+            let (index, value) = (random() as usize % REGISTERS, random() as u8 % 32 + 1);
+            assert!(raise(&mut few, index, value, 3000).is_ok());
+            model[index] = model[index].max(value);
+        }
+        assert!(is_sparse(&few));
+        assert_eq!(merge_into_dense(&mut one, &other), Ok(()));
+        assert_eq!(merge_into_dense(&mut one, &few), Ok(()));
+        let mut merged = [0; REGISTERS];
+        assert_eq!(merge(&mut merged, &one), Ok(()));
+        assert!(merged == model);
+        copy_registers(&mut other, &one);
+        assert!(one == other);
     }
 
     #[test]
