@@ -156,8 +156,8 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Replies a random key without looking at all shards, unless that takes too many tries. A shard is drawn, and
-/// kept with a probability that rises with the number of its keys, so that all keys are as probable.
+/// Replies a random key without looking at all shards, unless that takes too many tries. A shard is drawn,
+/// and kept with a probability that rises with the number of its keys, so that all keys are as probable.
 fn pick_quickly(access: &mut Access<'_>, reply: &mut Reply, expired: &mut Vec<(usize, Box<[u8]>)>) -> bool {
     /// Of so many shards one is tried.
     const SHARDS_OF_A_TRY: usize = 4;

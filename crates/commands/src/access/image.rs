@@ -49,8 +49,8 @@ impl<'a> Access<'a> {
         value.map(|value| T::of(value).ok_or(Error::WRONG_TYPE)).transpose()
     }
 
-    /// Ends the command if the elements that it is going to read are so many that they are better read from an
-    /// image: as many as `most` are not.
+    /// Ends the command if the elements that it is going to read are more than `most` and the value large:
+    /// they are better read from an image.
     #[inline]
     pub fn leave_if_many<T: Collection>(&self, value: &T, count: usize, most: usize) -> Outcome {
         if self.mode.leaves_large && count > most && is_large(value) { Err(self.leave()) } else { Ok(()) }

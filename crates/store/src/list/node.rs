@@ -338,8 +338,8 @@ impl Node {
         }
     }
 
-    /// Removes up to `count_max` elements equal to one, the first ones seen from an end, of which the first is
-    /// in the segment at `at`; returns how many.
+    /// Removes up to `count_max` elements equal to one, the first ones seen from an end, of which the first
+    /// is in the segment at `at`; returns how many.
     pub fn remove_equal(&mut self, end: ListEnd, at: usize, count_max: usize, sought: &Encoded<'_>) -> usize {
         let segments = self.segments.own();
         let (mut removed, mut low, mut high) = (0, at, at);

@@ -257,8 +257,8 @@ impl Sorted<'_> {
         self.find(integer).is_ok()
     }
 
-    /// The index of the first integer that is not less than one, from an index before which all are less. Costs
-    /// O(log steps).
+    /// The index of the first integer that is not less than one, from an index before which all are less.
+    /// Costs O(log steps).
     #[inline]
     pub(super) fn seek(&self, from: usize, integer: i64) -> usize {
         let len = self.len();
