@@ -90,9 +90,8 @@ fn step(
             places.into_iter().for_each(|at| drop(model.remove(at)));
         }
         12 => {
-            let copy = list.clone();
+            let copy = std::mem::take(list);
             assert_eq!(copy.node_count(), copy.nodes().count());
-            *list = List::new();
             for node in copy.nodes() {
                 match node {
                     ListNode::Plain(element) => list.push_plain(element),
