@@ -49,6 +49,28 @@ fn assert_equal(list: &List, model: &VecDeque<Vec<u8>>, random: &mut Random, con
     assert_eq!(list.get(at).map(|element| element.to_vec()).as_ref(), model.get(at), "{context}");
 }
 
+/// The list as a dump brings it back, node by node.
+fn reloaded(list: &List, limits: &EncodingLimits) -> List {
+    assert_eq!(list.node_count(), list.nodes().count());
+    let mut copy = List::new();
+    for node in list.nodes() {
+        match node {
+            ListNode::Plain(element) => copy.push_plain(element),
+            ListNode::Packed(elements) => {
+                let mut listpack = Listpack::new();
+                listpack.extend(elements);
+                let bytes = listpack.as_bytes();
+                match list.node_count() {
+                    1 => copy = List::from_listpack(bytes, limits).expect("a node is a valid listpack"),
+                    _ => copy.push_listpack(bytes).expect("a node is a valid listpack"),
+                }
+            }
+        }
+    }
+    copy.settle(limits);
+    copy
+}
+
 fn step(
     list: &mut List,
     model: &mut VecDeque<Vec<u8>>,
@@ -90,26 +112,7 @@ fn step(
             places.into_iter().for_each(|at| drop(model.remove(at)));
         }
         12 => {
-            let copy = std::mem::take(list);
-            assert_eq!(copy.node_count(), copy.nodes().count());
-            for node in copy.nodes() {
-                match node {
-                    ListNode::Plain(element) => list.push_plain(element),
-                    ListNode::Packed(elements) => {
-                        let mut listpack = Listpack::new();
-                        listpack.extend(elements);
-                        let bytes = listpack.as_bytes();
-                        match copy.node_count() {
-                            1 => {
-                                *list =
-                                    List::from_listpack(bytes, limits).expect("a node is a valid listpack")
-                            }
-                            _ => list.push_listpack(bytes).expect("a node is a valid listpack"),
-                        }
-                    }
-                }
-            }
-            list.settle(limits);
+            *list = reloaded(list, limits);
         }
         _ => {
             let from = random.below(len + 1);

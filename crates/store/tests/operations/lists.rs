@@ -40,7 +40,7 @@ fn reloaded(list: &List, limits: &EncodingLimits) -> List {
             ListNode::Plain(element) => copy.push_plain(element),
             ListNode::Packed(elements) => {
                 let mut listpack = Listpack::new();
-                elements.for_each(|element| listpack.push_element(element));
+                listpack.extend(elements);
                 copy.push_listpack(listpack.as_bytes()).expect("a node is a valid listpack");
             }
         }
