@@ -157,7 +157,7 @@ def test_a_reply_stays_behind_those_that_wait_for_the_log(start_server, mode):
 
 
 def test_who_leaves_too_much_unread_is_closed_and_nobody_else(start_server):
-    server = start_server("subject", {"client-output-buffer-limit": "normal 8000000 0 0"}, workers=2)
+    server = start_server(options={"client-output-buffer-limit": "normal 8000000 0 0"}, workers=2)
     with server.connect() as client:
         for first in range(0, 100_000, BATCH):
             client.call("HSET", "hash", *(word for n in range(first, first + BATCH) for word in (n, "v" * 100)))
