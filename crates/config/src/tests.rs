@@ -525,7 +525,7 @@ fn what_has_no_effect_may_be_ignored() {
 fn directives_of_valkey_and_of_later_versions_are_accepted() {
     let text = "primaryauth secret\nprimaryuser me\nCommandlog-Execution-Slower-Than 7\n\
                 commandlog-slow-execution-max-len 9\nlog-format logfmt\nlookahead 16\nhash-seed \"\"\n\
-                rdma-bind a b\n";
+                rdma-bind a b\ndir /\n";
     let (config, warnings) = Config::from_text("x", text.as_bytes()).expect("it is accepted");
     assert_eq!((config.masterauth.as_slice(), config.masteruser.as_str()), (&b"secret"[..], "me"));
     assert_eq!((config.slowlog_log_slower_than_us, config.slowlog_max_len), (7, 9));
@@ -703,7 +703,7 @@ fn files_include_files() {
 
 #[test]
 fn rewriting_keeps_what_it_can() {
-    let old = "# Head\n\nport 7000 \nSLAVE-priority 100\n  maxmemory 1024mb\nsave 1 1\nsave 2 2\nsave 3 3\n\
+    let old = "# Head\n\ndir /\nport 7000 \nSLAVE-priority 100\n  maxmemory 1024mb\nsave 1 1\nsave 2 2\nsave 3 3\n\
         # Tail\nrename-command GET \"\"\ninclude /dev/null\nhz 10\nhz 20\nrequirepass a\n";
     let (config, _) = Config::from_text("x", old.as_bytes()).expect("every line is good");
     assert_eq!(
@@ -723,7 +723,7 @@ fn rewriting_keeps_what_it_can() {
     ];
     let config = set(&config, &changes).expect("every value is good");
     let new = config.rewritten(old.as_bytes());
-    let expected = "# Head\n\nport 7001\nreplica-priority 5\n  maxmemory 1024mb\nsave 9 9\n# Tail\n\
+    let expected = "# Head\n\ndir /\nport 7001\nreplica-priority 5\n  maxmemory 1024mb\nsave 9 9\n# Tail\n\
         rename-command GET \"\"\ninclude /dev/null\nhz 20\nrequirepass \"x \\\"y\\n\"\n\
         # Settings below were added by CONFIG REWRITE\nbind \"\"\ntimeout 3\nappendonly yes\n\
         client-output-buffer-limit normal 0 0 0\nclient-output-buffer-limit replica 256mb 64mb 60\n\
@@ -786,7 +786,7 @@ fn every_setting_survives_a_rewrite() {
 fn a_rewrite_replaces_the_file_and_not_a_link_to_it() {
     let folder = folder();
     let (path, link) = (folder.join("real.conf"), folder.join("link.conf"));
-    fs::write(&path, "port 1\n").expect("the folder is writable");
+    fs::write(&path, "port 1\ndir /\n").expect("the folder is writable");
     std::os::unix::fs::symlink(&path, &link).expect("the folder is writable");
     let mut permissions = fs::metadata(&path).expect("the file is there").permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
@@ -794,7 +794,7 @@ fn a_rewrite_replaces_the_file_and_not_a_link_to_it() {
     let config =
         from_args(&[link.to_str().expect("the temporary folder has a plain name"), "--timeout", "5"]);
     config.rewrite(config.file().expect("there is a file")).expect("the folder is writable");
-    let expected = "port 1\n# Settings below were added by CONFIG REWRITE\ntimeout 5\n";
+    let expected = "port 1\ndir /\n# Settings below were added by CONFIG REWRITE\ntimeout 5\n";
     assert_eq!(fs::read_to_string(&path).ok().as_deref(), Some(expected));
     assert!(fs::symlink_metadata(&link).is_ok_and(|metadata| metadata.is_symlink()));
     let mode = std::os::unix::fs::PermissionsExt::mode(
