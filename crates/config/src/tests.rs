@@ -703,8 +703,8 @@ fn files_include_files() {
 
 #[test]
 fn rewriting_keeps_what_it_can() {
-    let old = "# Head\n\ndir /\nport 7000 \nSLAVE-priority 100\n  maxmemory 1024mb\nsave 1 1\nsave 2 2\nsave 3 3\n\
-        # Tail\nrename-command GET \"\"\ninclude /dev/null\nhz 10\nhz 20\nrequirepass a\n";
+    let old = "# Head\n\ndir /\nport 7000 \nSLAVE-priority 100\n  maxmemory 1024mb\nsave 1 1\nsave 2 2\n\
+        save 3 3\n# Tail\nrename-command GET \"\"\ninclude /dev/null\nhz 10\nhz 20\nrequirepass a\n";
     let (config, _) = Config::from_text("x", old.as_bytes()).expect("every line is good");
     assert_eq!(
         String::from_utf8(config.rewritten(old.as_bytes())).expect("all is text"),
