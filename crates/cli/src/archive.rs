@@ -10,7 +10,7 @@ mod time;
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, PipeWriter, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use mantissa_archive::{Archive, KeyFile, Origin, Segment, Snapshot, Store, store_at};
+use mantissa_sys::process;
 
 use self::options::{Create, Export, Init, List, Place, Prune, Restore, Show, Verify, What};
 use crate::connection::Address;
@@ -29,7 +30,7 @@ use crate::mode;
 use crate::target::Target;
 use crate::transfer::{self, ImportOptions};
 use crate::usage;
-use crate::whole_file;
+use crate::whole_file::{self, named};
 
 pub(crate) use self::options::ArchiveOptions;
 
@@ -69,10 +70,6 @@ impl Place {
         let key = self.key_file.as_deref().map(KeyFile::read).transpose()?;
         Archive::open(store_at(&self.archive)?, key.as_ref())
     }
-}
-
-fn named(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn init(options: &Init) -> io::Result<bool> {
@@ -147,19 +144,17 @@ fn create(options: &Create) -> io::Result<bool> {
 /// The name of a server in an archive. One of this machine has the name that its own snapshots have: other
 /// machines have a server at this address, too.
 fn source_of(address: &Address) -> String {
-    let host_name = || {
-        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-    };
     let is_here = |host: &str| {
         host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|host: IpAddr| host.is_loopback())
     };
     let plain = address.plain();
     match address {
         Address::Tcp(host, port) | Address::Tls(host, port, _) if is_here(host) => {
-            host_name().map_or(plain, |name| format!("{name}:{port}"))
+            process::host_name().map_or(plain, |name| format!("{name}:{port}"))
         }
-        Address::Unix(_) => host_name().map_or_else(|| plain.clone(), |name| format!("{name}:{plain}")),
+        Address::Unix(_) => {
+            process::host_name().map_or_else(|| plain.clone(), |name| format!("{name}:{plain}"))
+        }
         Address::Tcp(..) | Address::Tls(..) => plain,
     }
 }

@@ -66,7 +66,7 @@ pub use transfer::{export, import};
 pub use upgrade::run as upgrade;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -103,6 +103,17 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             eprintln!("Error: {}", options::without_number(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints a text. Who has stopped reading wants no more of it.
+pub fn say(text: &[u8]) -> ExitCode {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
 }
 

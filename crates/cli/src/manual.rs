@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,13 +80,7 @@ pub fn completions(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut program(), "mantissa", &mut text);
-    match io::stdout().write_all(&text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    crate::say(&text)
 }
 
 /// What the man pages of the program and of the server say beyond the options: a heading, then what is

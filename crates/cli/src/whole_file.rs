@@ -40,6 +40,6 @@ pub(crate) fn write<T>(
 }
 
 /// The same error with the path before it.
-fn named(path: &Path, error: io::Error) -> io::Error {
+pub(crate) fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

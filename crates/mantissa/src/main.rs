@@ -4,7 +4,6 @@
 mod guess;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,17 +55,6 @@ fn arguments() -> (Option<OsString>, Vec<OsString>) {
     (alias, meant.iter().map(OsString::from).chain(words).collect())
 }
 
-/// Prints a text. Who has stopped reading wants no more of it.
-fn say(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
-}
-
 fn main() -> ExitCode {
     let (alias, arguments) = arguments();
     let (subcommand, rest) = match arguments.split_first() {
@@ -76,7 +64,9 @@ fn main() -> ExitCode {
     let asks_version = rest.first().is_some_and(|word| word == "-v" || word == "--version");
     if let Some(name) = alias.as_ref().filter(|_| asks_version && subcommand != "server") {
         let (name, own) = (name.to_string_lossy(), env!("CARGO_PKG_VERSION"));
-        return say(&format!("{name} {} (mantissa {own})\n", mantissa_server::REDIS_VERSION));
+        return mantissa_cli::say(
+            format!("{name} {} (mantissa {own})\n", mantissa_server::REDIS_VERSION).as_bytes(),
+        );
     }
     let name = alias.unwrap_or_else(|| subcommand.clone());
     match subcommand.to_str() {
@@ -91,8 +81,10 @@ fn main() -> ExitCode {
         Some("probe") => mantissa_cli::probe(std::iter::once(subcommand).chain(rest)),
         Some("completions") => mantissa_cli::completions(std::iter::once(subcommand).chain(rest)),
         Some("manual") => mantissa_cli::manual(std::iter::once(subcommand).chain(rest)),
-        Some("--version" | "-v" | "version") => say(concat!("mantissa ", env!("CARGO_PKG_VERSION"), "\n")),
-        Some("--help" | "-h" | "help") => say(USAGE),
+        Some("--version" | "-v" | "version") => {
+            mantissa_cli::say(concat!("mantissa ", env!("CARGO_PKG_VERSION"), "\n").as_bytes())
+        }
+        Some("--help" | "-h" | "help") => mantissa_cli::say(USAGE.as_bytes()),
         _ if arguments.is_empty() => {
             eprint!("{USAGE}");
             ExitCode::from(2)

@@ -23,7 +23,7 @@ use mantissa_engine::{Engine, notice, warning};
 use mantissa_persist::storage::OutputFile;
 use mantissa_store::LockedShards;
 use mantissa_sys::clock::unix_ms;
-use mantissa_sys::scheduling;
+use mantissa_sys::{process, scheduling};
 use parking_lot::Mutex;
 
 use journal::Journal;
@@ -74,15 +74,6 @@ impl Place {
         let key_file = Some(self.key_file.as_str()).filter(|path| !path.is_empty());
         let key = key_file.map(|path| KeyFile::read(Path::new(path))).transpose()?;
         Archive::open(store_at(Path::new(&self.url))?, key.as_ref())
-    }
-}
-
-/// The name of this machine, which tells its servers from those of others in the same archive.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "127.0.0.1".to_owned(),
-        name => name.to_owned(),
     }
 }
 
@@ -206,7 +197,9 @@ impl Archiver {
         archive: &Archive<impl Store>,
         is_asked_for: bool,
     ) -> io::Result<Snapshot> {
-        let source = format!("{}:{}", host_name(), engine.host().facts().port);
+        // The name of the machine tells its servers from those of others in the same archive.
+        let host = process::host_name().unwrap_or_else(|| "127.0.0.1".to_owned());
+        let source = format!("{host}:{}", engine.host().facts().port);
         let scratch = archive.scratch(PathBuf::from(&config.dir))?;
         let origin = Origin {
             source: &source,

@@ -140,6 +140,12 @@ pub fn machine_memory_bytes() -> u64 {
     })
 }
 
+/// The name of this machine; `None` if it has none.
+pub fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 /// The bytes of memory that can be used without swapping, by what the kernel and the control group of this
 /// process say; `None` if they say nothing.
 pub fn available_memory() -> Option<u64> {

@@ -150,7 +150,6 @@ fn read_stream(connection: &mut Connection, key: &[u8]) -> io::Result<Vec<Entry>
 }
 
 /// The strings of a reply.
-/// The strings of an array.
 pub(super) fn texts(reply: Value) -> Vec<Vec<u8>> {
     let elements = match reply {
         Value::Array(elements) | Value::Set(elements) => elements,

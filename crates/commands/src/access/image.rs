@@ -38,7 +38,11 @@ impl<'a> Access<'a> {
     #[inline]
     pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
         let found = self.collection_in_place(key)?;
-        if self.mode.leaves_large && found.is_some_and(is_large) { Err(self.leave()) } else { Ok(found) }
+        if self.mode.leaves_large && found.is_some_and(is_large) {
+            Err(self.leave(Wanted::Yes))
+        } else {
+            Ok(found)
+        }
     }
 
     /// The same for commands that find out how much of it they are going to read, and then call
@@ -53,7 +57,11 @@ impl<'a> Access<'a> {
     /// they are better read from an image.
     #[inline]
     pub fn leave_if_many<T: Collection>(&self, value: &T, count: usize, most: usize) -> Outcome {
-        if self.mode.leaves_large && count > most && is_large(value) { Err(self.leave()) } else { Ok(()) }
+        if self.mode.leaves_large && count > most && is_large(value) {
+            Err(self.leave(Wanted::Yes))
+        } else {
+            Ok(())
+        }
     }
 
     /// A view of an image alone, at its key, with no shard locked. Nothing can be changed through it.
@@ -85,10 +93,8 @@ impl<'a> Access<'a> {
 
     /// Ends a command that is to read a value as an image.
     #[cold]
-    fn leave(&self) -> Error {
-        if self.wants_image.get() == Wanted::No {
-            self.wants_image.set(Wanted::Yes);
-        }
+    fn leave(&self, wanted: Wanted) -> Error {
+        self.wants_image.set(wanted);
         Error::fixed("ERR the value is read as an image")
     }
 
@@ -96,17 +102,13 @@ impl<'a> Access<'a> {
     pub fn leave_if_large(&self, entry: &Entry) -> Outcome {
         // The image of a string is a copy.
         let is_large = entry.kind() != Kind::String && entry.is_large();
-        if self.mode.leaves_large && is_large { Err(self.leave()) } else { Ok(()) }
+        if self.mode.leaves_large && is_large { Err(self.leave(Wanted::Yes)) } else { Ok(()) }
     }
 
     /// Ends a command that may read much, and whose reply may be longer than the value: an image of it is
     /// read then, however small it is.
     pub fn leave_for_long_reply(&self) -> Outcome {
-        if !self.mode.leaves_large {
-            return Ok(());
-        }
-        self.wants_image.set(Wanted::ForLongReply);
-        Err(self.leave())
+        if self.mode.leaves_large { Err(self.leave(Wanted::ForLongReply)) } else { Ok(()) }
     }
 
     /// Whether the command has ended because its reply may be long.
