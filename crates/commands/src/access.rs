@@ -962,7 +962,7 @@ pub(crate) fn split_mix(state: &mut u64) -> u64 {
 const CLOCK_MASK: u32 = 0xFF_FFFF;
 
 /// What the access counter of a new key starts with.
-const FREQUENCY_INITIAL: u32 = 5;
+pub const FREQUENCY_INITIAL: u32 = 5;
 
 /// The access clock kept for LFU policies: minutes (16 bits) and a counter (8 bits).
 pub fn frequency_clock(now_ms: i64, counter: u32) -> u32 {

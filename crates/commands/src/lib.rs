@@ -54,8 +54,8 @@ mod vector_set;
 pub use access::selected::Window;
 pub use access::work::{Work, WorkDone};
 pub use access::{
-    Access, Collected, Counts, ForRequest, Lent, Mode, NewExpiry, Take, TakenPart, Unread, check_key,
-    decayed_frequency, frequency_clock, idle_seconds, restored_clock,
+    Access, Collected, Counts, FREQUENCY_INITIAL, ForRequest, Lent, Mode, NewExpiry, Take, TakenPart, Unread,
+    check_key, decayed_frequency, frequency_clock, idle_seconds, restored_clock,
 };
 pub use effects::{
     Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply, removal,

@@ -112,8 +112,9 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
 /// only read, whatever they do when memory is full.
 pub fn may_add(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
     any_of(session, command, args, |command, args| {
-        command.info.flags.has(Flags::DENYOOM)
-            || command.info.script.is_some() && is_write(engine, command, args)
+        let (info, flags) = (command.info, command.info.flags);
+        let may_write = || declares_writes(engine, command, args).unwrap_or(!flags.has(Flags::READONLY));
+        flags.has(Flags::DENYOOM) || info.script.is_some() && may_write()
     })
 }
 

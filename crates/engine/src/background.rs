@@ -14,6 +14,7 @@ use crate::job_runner::Runner;
 use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
 use crate::stats::Totals;
+use crate::turnover::Turnover;
 use mantissa_sys::clock::unix_ms;
 
 /// Maximum time for eviction in one round.
@@ -42,6 +43,7 @@ pub struct Background<'e> {
     expirer: Expirer,
     walker: Walker,
     compactor: Compactor,
+    turnover: Turnover,
     runner: Runner,
     next_round: Instant,
 }
@@ -55,6 +57,7 @@ impl<'e> Background<'e> {
             expirer: Expirer::default(),
             walker: Walker::default(),
             compactor: Compactor::default(),
+            turnover: Turnover::default(),
             runner: Runner::default(),
             next_round: clock::now(),
         }
@@ -70,7 +73,8 @@ impl<'e> Background<'e> {
 
     /// When the next work is due.
     fn next_look(&self) -> Instant {
-        let runs = [self.compactor.next_run(), self.runner.next_run(self.context.engine)];
+        let (compaction, turnover) = (self.compactor.next_run(), self.turnover.next_run());
+        let runs = [compaction, turnover, self.runner.next_run(self.context.engine)];
         runs.into_iter().flatten().fold(self.next_round, Instant::min)
     }
 
@@ -87,6 +91,7 @@ impl<'e> Background<'e> {
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
         self.runner.go_on(context);
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
+        self.turnover.go_on(context);
         let is_within_limit =
             is_paused || eviction::free_memory(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();

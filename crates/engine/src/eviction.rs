@@ -11,6 +11,8 @@
 //! being freed, evict more than is needed.
 //!
 //! Where there is a folder for values on disk, values go there before keys are evicted: see [`crate::tier`].
+//! If it is full, its oldest values are evicted ([`crate::turnover`]); where that does not help, keys
+//! whose value is in memory come first.
 //!
 //! Below the limit a command pays a comparison or two. The sum is taken anew once in an iteration of the
 //! event loop, and when the worker itself has allocated a part of what was left.
@@ -32,6 +34,8 @@ use mantissa_config::{Config, MaxmemoryPolicy};
 
 /// Candidates that one eviction tries at most: some are gone, or in a locked shard.
 const ATTEMPTS_MAX: usize = 32;
+/// Attempts in a row that find no value in memory after which keys whose value is on disk are evicted too.
+const FRUITLESS_MAX: usize = 4;
 
 /// Evicts keys before a command if memory is full. Returns whether it is still full and nothing can be
 /// evicted. No shard may be locked.
@@ -75,16 +79,12 @@ pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
     let engine = context.engine;
     let limit = context.active.config.maxmemory;
     if limit > 0
-        && let Some(verdict) = offload::make_room(context, limit, time_limit)
+        && let Some(verdict) = offload::make_room(context, limit, time_limit, may_empty_segments)
     {
         engine.pressure.note(verdict, engine.started);
         return verdict;
     }
-    let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
-        || engine.scripting.is_busy()
-        || engine.pauses(context.now_ms, true)
-        || (context.active.config.replica_ignore_maxmemory && engine.replication.is_replica());
-    if limit == 0 || unsafe_now {
+    if !may_evict(context) {
         return Verdict::WithinLimit;
     }
     let excess = engine.pressure.excess(limit);
@@ -101,22 +101,44 @@ pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
     verdict
 }
 
+/// Whether keys may be evicted at present, if the policy evicts any.
+pub fn may_evict(context: &Context) -> bool {
+    let (engine, config) = (context.engine, &context.active.config);
+    config.maxmemory > 0
+        && !engine.persistence.loading.load(Ordering::Relaxed)
+        && !engine.scripting.is_busy()
+        && !engine.pauses(context.now_ms, true)
+        && !(config.replica_ignore_maxmemory && engine.replication.is_replica())
+}
+
+/// Whether segments of a full file may be emptied at present: in no order of expiries, and not while that
+/// frees nothing.
+pub fn may_empty_segments(context: &Context) -> bool {
+    let engine = context.engine;
+    may_evict(context)
+        && Policy::of(&context.active.config).is_some_and(|policy| !policy.is_by_expiry())
+        && !engine.tier.emptying.rests()
+        && !engine.pauses_cron.load(Ordering::Relaxed)
+}
+
 fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration) -> Verdict {
-    if context.evictor.policy != Some(policy) {
-        context.evictor.policy = Some(policy);
-        context.evictor.pool.clear();
-    }
+    // A key whose value is on disk frees little, and the file is lost for it.
+    let (mut preferred, mut fruitless) = (offload::is_full(context).then(|| policy.in_memory_only()), 0);
     let pressure = &context.engine.pressure;
     let began = clock::now();
     let verdict = loop {
         if pressure.is_about_to_fall() {
             break Verdict::InProgress;
         }
-        let is_possible = evict_one(context, policy, limit);
+        let attempt = evict_one(context, preferred.unwrap_or(policy), limit);
         if pressure.excess(limit) <= 0 {
             break Verdict::WithinLimit;
         }
-        if !is_possible {
+        fruitless = if attempt == Attempt::Fruitless { fruitless + 1 } else { 0 };
+        if fruitless >= FRUITLESS_MAX && preferred.take().is_some() {
+            continue;
+        }
+        if attempt == Attempt::Impossible {
             break if pressure.is_freeing() { Verdict::InProgress } else { Verdict::Exhausted };
         }
         if clock::since(began) >= time_limit {
@@ -127,8 +149,23 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
     verdict
 }
 
-/// Evicts a key if memory is still full then. False if no key can be.
-fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
+/// The outcome of an attempt to evict a key.
+#[derive(PartialEq, Eq)]
+enum Attempt {
+    /// A key was evicted, or need not be.
+    Done,
+    /// None of those drawn could be.
+    Fruitless,
+    /// No key can be.
+    Impossible,
+}
+
+/// Evicts a key if memory is still full then.
+fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> Attempt {
+    if context.evictor.policy != Some(policy) {
+        context.evictor.policy = Some(policy);
+        context.evictor.pool.clear();
+    }
     let drawer = Drawer {
         pool: &mut context.evictor.pool,
         random_state: &mut context.random_state,
@@ -138,15 +175,15 @@ fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
     for _ in 0..ATTEMPTS_MAX {
         let Some(candidate) = context.evictor.pool.take_best() else { break };
         match remove(context, policy, &candidate, limit) {
-            Removal::Done => return true,
+            Removal::Done => return Attempt::Done,
             Removal::NotNeeded | Removal::InUse => {
                 context.evictor.pool.offer(candidate);
-                return true;
+                return Attempt::Done;
             }
             Removal::Stale => {}
         }
     }
-    drawn != Drawn::NothingThere
+    if drawn == Drawn::NothingThere { Attempt::Impossible } else { Attempt::Fruitless }
 }
 
 /// The outcome of evicting one candidate.

@@ -67,6 +67,7 @@ pub mod stats;
 pub mod tier;
 pub mod tracking;
 pub mod transaction;
+mod turnover;
 mod version;
 
 pub use engine::Engine;

@@ -7,6 +7,7 @@
 //! | [`fetch`] | has what a request needs read before it runs; the client waits, nobody else does |
 //! | [`read_ahead`] | has what a primary's commands need read before they are applied; only the link waits |
 //! | [`cleaning`] | empties segments of the file that are mostly unused |
+//! | [`crate::turnover`] | empties the oldest segments of a full file, where keys may be evicted |
 //! | [`mantissa_persist::tier`] | the file |
 //! | [`mantissa_store::cold`] | what entries keep of a value on disk |
 //!

@@ -209,8 +209,8 @@ struct State {
     cleaning_max: u64,
     /// All full segments in use, and some that are not any more.
     segments: Vec<Full>,
-    /// The same of records that have slots of their own.
-    longs: Vec<Weak<Segment>>,
+    /// Records that have slots of their own.
+    longs: Vec<Full>,
     /// Slots for which there was room when a large value could not be written, and when that was.
     disk_full: Option<(usize, Instant)>,
     /// What the writer has to tell of that.
@@ -231,9 +231,15 @@ struct Full {
     segment: Weak<Segment>,
     /// Bytes of its records. A long one may have left much of the segment before it unused.
     bytes: usize,
+    /// When the last record was added.
+    since: Instant,
 }
 
 impl Full {
+    fn new(segment: &Arc<Segment>, bytes: usize) -> Full {
+        Full { segment: Arc::downgrade(segment), bytes, since: clock::now() }
+    }
+
     /// The segment, if it is in use, and the bytes of its records.
     fn upgrade(&self) -> Option<(Arc<Segment>, u64)> {
         Some((self.segment.upgrade()?, self.bytes as u64))
@@ -552,7 +558,7 @@ impl TierFile {
     /// dropped with the state unlocked.
     fn seal(&self, state: &mut State) -> Option<Arc<Segment>> {
         let Open { segment, chunk } = state.open.take()?;
-        state.segments.push(Full { segment: Arc::downgrade(&segment), bytes: chunk.end() });
+        state.segments.push(Full::new(&segment, chunk.end()));
         self.pass_on(state, chunk);
         Some(segment)
     }
@@ -588,11 +594,6 @@ impl TierFile {
             state.used_ever = next.checked_add(1)?;
             Some(next)
         })
-    }
-
-    /// The most slots that values may take.
-    fn slots_max(&self) -> u64 {
-        self.segments_max.load(Ordering::Relaxed)
     }
 
     /// Frees slots of which nothing is named any more, once their disk space has been given back.
@@ -802,6 +803,42 @@ impl TierFile {
         sparse.into_iter().take_while(fits).map(|(_, number)| number).collect()
     }
 
+    /// Slots that values may still take, or may once those that wait for it have been given back. `None`
+    /// while writing fails.
+    pub fn free_slots(&self) -> Option<u64> {
+        let state = self.state();
+        let discarded = state.work.iter().filter(|work| matches!(work, Work::Discard(_))).count();
+        let in_use = (state.slots_in_use() - discarded) as u64;
+        (!state.is_failing).then(|| self.slots_max().saturating_sub(in_use))
+    }
+
+    /// The most slots that values may take.
+    pub fn slots_max(&self) -> u64 {
+        self.segments_max.load(Ordering::Relaxed)
+    }
+
+    /// The segments that were filled first and take so many slots or more together, unless all take less, and
+    /// when they were full.
+    pub fn oldest_segments(&self, slots: u64) -> Vec<(Arc<Segment>, Instant)> {
+        let mut state = self.state();
+        state.segments.retain(|full| full.segment.strong_count() > 0);
+        state.longs.retain(|full| full.segment.strong_count() > 0);
+        let of_both = state.segments.iter().chain(&state.longs);
+        let mut full: Vec<_> = of_both
+            .filter_map(|full| Some((full.since, full.upgrade()?)))
+            .map(|(since, (segment, bytes))| (since, segment, bytes.div_ceil(SEGMENT_BYTES as u64)))
+            .collect();
+        drop(state);
+        full.sort_unstable_by_key(|(since, ..)| *since);
+        let mut taken = 0;
+        let is_wanted = |(_, _, of_one): &(Instant, Arc<Segment>, u64)| {
+            let is_wanted = taken < slots;
+            taken += of_one;
+            is_wanted
+        };
+        full.into_iter().take_while(is_wanted).map(|(since, segment, _)| (segment, since)).collect()
+    }
+
     /// Whether so much waits to be written that nothing is appended until some of it has been. False while
     /// writing fails: that may never end.
     pub fn is_behind(&self) -> bool {
@@ -820,7 +857,7 @@ impl TierFile {
         let open = state.open.iter().map(|open| Arc::clone(&open.segment));
         let full = state.segments.iter().filter_map(|full| full.segment.upgrade());
         let mut segments: Vec<_> = full.chain(open).collect();
-        segments.extend(state.longs.iter().filter_map(Weak::upgrade));
+        segments.extend(state.longs.iter().filter_map(|long| long.segment.upgrade()));
         let slots = state.slots_in_use();
         let waiting = state.waiting_bytes + state.open.as_ref().map_or(0, |open| open.chunk.bytes.len());
         drop(state);

@@ -274,7 +274,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
     fn make_room(&mut self) {
         let limit = self.context.active.config.maxmemory;
         if limit > 0 && self.access.is_none() {
-            offload::make_room(&mut self.context, limit, Duration::MAX);
+            offload::make_room(&mut self.context, limit, Duration::MAX, |_| false);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which keys a policy evicts first.
 
-use mantissa_commands::{decayed_frequency, idle_seconds};
+use mantissa_commands::{FREQUENCY_INITIAL, decayed_frequency, idle_seconds};
 use mantissa_config::{Config, MaxmemoryPolicy};
 use mantissa_persist::tier::TEXT_BYTES_MAX;
 use mantissa_store::cold::RECORD_BYTES_MAX;
@@ -28,6 +28,8 @@ pub struct Policy {
     order: Order,
     /// Only keys with an expiry.
     pub with_expiry_only: bool,
+    /// Only keys whose value is in memory.
+    in_memory_only: bool,
     /// Only values that can go to disk and have so many bytes, if that is where they go.
     to_disk: Option<ToDisk>,
     /// `maxmemory-samples`.
@@ -60,7 +62,7 @@ impl Policy {
             MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
         };
         let samples = config.maxmemory_samples as usize;
-        Some(Policy { order, with_expiry_only, to_disk: None, samples })
+        Some(Policy { order, with_expiry_only, in_memory_only: false, to_disk: None, samples })
     }
 
     /// The order in which values go to disk: the least frequently used first where that is known, else those
@@ -75,6 +77,7 @@ impl Policy {
         Policy {
             order,
             with_expiry_only: false,
+            in_memory_only: false,
             to_disk: Some(ToDisk {
                 bytes_min: config.tier_min_bytes as usize,
                 bytes_max: large_bytes_max(config.maxmemory),
@@ -90,6 +93,16 @@ impl Policy {
         Policy { to_disk, ..self }
     }
 
+    /// The same for keys whose value is in memory: evicting one whose value is on disk frees little.
+    pub fn in_memory_only(self) -> Policy {
+        Policy { in_memory_only: true, ..self }
+    }
+
+    /// Whether the order is one of expiries, which values on disk are not in.
+    pub fn is_by_expiry(self) -> bool {
+        self.order == Order::Expiry
+    }
+
     /// Whether a policy needs a sample of the keys with an expiry.
     pub fn needs_expiry_sample(config: &Config) -> bool {
         config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.with_expiry_only)
@@ -100,6 +113,9 @@ impl Policy {
     pub fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {
         let expiry = entry.expiry();
         if self.with_expiry_only && expiry.is_none() {
+            return None;
+        }
+        if self.in_memory_only && !entry.is_in_memory() {
             return None;
         }
         if self.to_disk.is_some_and(|bounds| !bounds.has(entry)) {
@@ -123,6 +139,17 @@ impl Policy {
         match self.rank(entry, now_ms, 0) {
             None => false,
             Some(now) => self.order == Order::Random || now <= rank,
+        }
+    }
+
+    /// Whether a key has been used within so many seconds, or often, as far as the order asks for that.
+    pub fn is_in_use(self, entry: &Entry, now_ms: i64, seconds: u64) -> bool {
+        match self.order {
+            Order::Recency => u64::from(idle_seconds(entry.clock(), now_ms)) < seconds,
+            Order::Frequency { decay_minutes } => {
+                decayed_frequency(entry.clock(), now_ms, decay_minutes) > FREQUENCY_INITIAL
+            }
+            Order::Expiry | Order::Random => false,
         }
     }
 

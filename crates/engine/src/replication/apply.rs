@@ -175,7 +175,7 @@ impl<'e> Applier<'e> {
         if limit == 0 || self.context.engine.tier.file().is_none() {
             return false;
         }
-        let _what_is_left_goes_later = offload::make_room(&mut self.context, limit, ROOM_TIME_MAX);
+        let _what_is_left_goes_later = offload::make_room(&mut self.context, limit, ROOM_TIME_MAX, |_| false);
         offload::has_to_wait(self.context.engine, limit)
     }
 

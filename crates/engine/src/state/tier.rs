@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -66,6 +66,8 @@ pub struct Tier {
     pub reads: Reads,
     /// Large values that are to go there.
     pub large: LargeValues,
+    /// Whether segments of a full file are being emptied.
+    pub emptying: Emptying,
     /// Looks for the few that can go where most can not.
     pub search: Search,
     offloaded: AtomicU64,
@@ -132,6 +134,37 @@ impl Tier {
             moved: self.moved.load(Ordering::Relaxed),
             fetches: self.reads.fetches(),
         })
+    }
+}
+
+/// Whether segments of a full file are being emptied ([`crate::turnover`]), as all threads see it.
+#[derive(Default)]
+pub struct Emptying {
+    is_at_work: AtomicBool,
+    /// Unix time in ms.
+    rests_until: AtomicI64,
+}
+
+impl Emptying {
+    /// Has segments be emptied.
+    pub fn ask(&self) {
+        self.is_at_work.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they are being emptied, or are to be.
+    pub fn is_at_work(&self) -> bool {
+        self.is_at_work.load(Ordering::Relaxed)
+    }
+
+    /// Whether that has freed nothing of late.
+    pub fn rests(&self) -> bool {
+        clock::unix_ms() < self.rests_until.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it has ended, and for how long it rests.
+    pub fn end(&self, rest: Duration) {
+        self.rests_until.store(clock::unix_ms() + rest.as_millis() as i64, Ordering::Relaxed);
+        self.is_at_work.store(false, Ordering::Relaxed);
     }
 }
 
@@ -235,18 +268,18 @@ impl LargeValues {
     }
 
     /// Notes that the value that [`LargeValues::next`] has told has been moved, or can not be, if it is known
-    /// which. Whether others have waited for that.
+    /// which. Whether others may have waited for that.
     pub fn end(&self, is_moved: Option<bool>) -> bool {
         let mut queue = self.queue.lock();
         let was_behind = queue.is_behind();
-        queue.waiting.pop_front();
+        let was_last = queue.waiting.pop_front().is_some() && queue.waiting.is_empty();
         queue.is_moving_huge = false;
         if let Some(is_moved) = is_moved {
             queue.fruitless = if is_moved { 0 } else { queue.fruitless + 1 };
             let is_fruitless = queue.fruitless >= LARGE_FRUITLESS_MAX;
             queue.fruitless_since = is_fruitless.then(clock::now);
         }
-        was_behind
+        was_behind || was_last
     }
 }
 
@@ -751,17 +784,17 @@ mod tests {
         assert_eq!(large.offer(candidate(1)), Offered::Taken);
         assert_eq!(large.offer(candidate(1)), Offered::Waits);
         large.rest(&candidate(1), Duration::from_secs(60));
-        assert!(!large.end(Some(false)) && large.rests(&candidate(1)));
+        assert!(large.end(Some(false)) && large.rests(&candidate(1)), "it was the last one");
         assert_eq!(large.offer(candidate(1)), Offered::Rests);
         for number in 2..2 + LARGE_WAITING_MAX as u64 {
             assert_eq!(large.offer(candidate(number)), Offered::Taken);
         }
         assert_eq!(large.offer(candidate(100)), Offered::TooMany);
         assert!(large.is_behind() && large.end(Some(true)));
-        assert!(!large.is_behind());
-        large.begin(&candidate(4), HUGE_BYTES + 1);
+        assert!(!large.is_behind() && !large.end(Some(true)));
+        large.begin(&candidate(5), HUGE_BYTES + 1);
         assert!(!large.is_behind(), "another thread moves it");
-        large.begin(&candidate(3), HUGE_BYTES + 1);
+        large.begin(&candidate(4), HUGE_BYTES + 1);
         assert!(large.is_behind() && large.end(Some(false)) && !large.is_behind());
         large.forget_rests();
         for _ in 0..2 * LARGE_FRUITLESS_MAX {

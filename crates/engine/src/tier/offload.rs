@@ -47,8 +47,11 @@ const STEPS_MIN: usize = 4;
 const STEPS_MIN_FAR: usize = 256;
 /// How long the next attempt waits where memory is exhausted, in ms.
 const REST_MS: i64 = 10;
-/// Writes wait for the disk while memory is beyond its limit by more than one part in this many.
+/// Writes wait for a disk that is behind while memory is beyond its limit by more than one part in this many.
 const EXCESS_PART: i64 = 16;
+/// Writes wait for all large values that are to go while it is beyond by more than one part in this many: a
+/// command may add several for each that goes.
+const EXCESS_PART_MAX: i64 = 4;
 
 /// Bytes in memory of a value whose record is made quickly in any form.
 const QUICK_BYTES_MAX: usize = 8 << 10;
@@ -83,8 +86,13 @@ enum Moved {
 }
 
 /// Moves values until memory is within the limit, for about `time_limit` at most. `None` if nothing can be
-/// moved: keys have to be evicted.
-pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Option<Verdict> {
+/// moved: keys have to be evicted. Segments of a full file are emptied if `may_evict`.
+pub fn make_room(
+    context: &mut Context,
+    limit: u64,
+    time_limit: Duration,
+    may_evict: impl Fn(&Context) -> bool,
+) -> Option<Verdict> {
     let engine = context.engine;
     engine.tier.file()?;
     let excess = engine.pressure.excess(limit);
@@ -97,7 +105,8 @@ pub fn make_room(context: &mut Context, limit: u64, time_limit: Duration) -> Opt
     let config = &context.active.config;
     // What is loaded comes as fast as it goes.
     let moves_large = engine.persistence.loading.load(Ordering::Relaxed);
-    let room = Room { engine, config, limit, time_limit, now_ms: context.now_ms, moves_large };
+    let may_evict = may_evict(context);
+    let room = Room { engine, config, limit, time_limit, now_ms: context.now_ms, moves_large, may_evict };
     room.make(&mut context.evictor.offloader, &mut context.random_state)
 }
 
@@ -138,7 +147,7 @@ pub fn move_all(context: &mut Context) {
     const FRUITLESS_MAX: usize = 16;
     let (engine, config) = (context.engine, &context.active.config);
     let (time_limit, now_ms) = (Duration::MAX, context.now_ms);
-    let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: false };
+    let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: false, may_evict: false };
     let (offloader, random_state) = (&mut context.evictor.offloader, &mut context.random_state);
     let policy = room.begin(offloader);
     let mut fruitless = 0;
@@ -168,16 +177,25 @@ fn free_copy(engine: &Engine, copy: Value) {
     }
 }
 
-/// Whether memory is beyond its limit by more than one part in [`EXCESS_PART`].
-fn is_far_beyond(engine: &Engine, limit: u64) -> bool {
-    engine.pressure.excess(limit) > limit as i64 / EXCESS_PART
+/// Whether memory is beyond its limit by more than one part in so many.
+fn is_beyond(engine: &Engine, limit: u64, part: i64) -> bool {
+    engine.pressure.excess(limit) > limit as i64 / part
 }
 
 /// Whether a command that needs memory has to wait for the disk.
 pub fn has_to_wait(engine: &Engine, limit: u64) -> bool {
+    let (large, emptying) = (&engine.tier.large, &engine.tier.emptying);
     limit > 0
-        && is_far_beyond(engine, limit)
-        && engine.tier.file().is_some_and(|file| file.is_behind() || engine.tier.large.is_behind())
+        && is_beyond(engine, limit, EXCESS_PART)
+        && engine.tier.file().is_some_and(|file| {
+            let is_behind = file.is_behind() || large.is_behind() || emptying.is_at_work();
+            is_behind || is_beyond(engine, limit, EXCESS_PART_MAX) && large.is_at_work()
+        })
+}
+
+/// Whether the file took no more when this thread tried last, a moment ago.
+pub fn is_full(context: &Context) -> bool {
+    context.now_ms < context.evictor.offloader.copies_only_until_ms
 }
 
 /// Moves large values that others have left to this thread, until the engine ends.
@@ -188,7 +206,7 @@ pub fn move_large_values(engine: &Engine) {
         let active = engine.active_config();
         let config = &active.config;
         let (time_limit, now_ms) = (Duration::MAX, clock::unix_ms());
-        let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true };
+        let room = Room { engine, config, limit: 0, time_limit, now_ms, moves_large: true, may_evict: false };
         let work = AssertUnwindSafe(|| room.move_large(Policy::to_disk(config), &mut encoder, &candidate));
         // Others wait for this thread: it goes on with the next one.
         let moved = std::panic::catch_unwind(work).unwrap_or_else(|_| {
@@ -226,6 +244,8 @@ struct Room<'a> {
     now_ms: i64,
     /// Whether large values are moved by this thread.
     moves_large: bool,
+    /// Whether segments of a full file may be emptied.
+    may_evict: bool,
 }
 
 impl Room<'_> {
@@ -242,12 +262,8 @@ impl Room<'_> {
         let (began, mut elapsed) = (clock::now(), Duration::ZERO);
         let (mut misses, mut fruitless, mut steps) = (0, 0, 0);
         loop {
-            if self.engine.pressure.excess(self.limit) <= 0 {
-                search.note_within_limit();
-                return Some(Verdict::WithinLimit);
-            }
-            if self.engine.pressure.is_about_to_fall() {
-                return Some(Verdict::InProgress);
+            if let Some(verdict) = self.look() {
+                return Some(verdict);
             }
             let is_drawn = misses < DRAWS_MAX && !(has_to_search && elapsed >= self.time_limit / 2);
             let moved = match is_drawn {
@@ -264,10 +280,16 @@ impl Room<'_> {
                 }
                 // Whether what is left to another can be moved is not known yet.
                 Moved::Yes | Moved::LeftToAnother => {}
+                // Where others wait for memory, the other thread is to have enough to do.
+                Moved::Waits if is_beyond(self.engine, self.limit, EXCESS_PART) => {
+                    misses += usize::from(is_drawn);
+                    fruitless += 1;
+                }
                 Moved::Waits | Moved::Refused(Refusal::Behind) => return Some(Verdict::InProgress),
                 Moved::Refused(Refusal::Full) => {
                     offloader.copies_only_until_ms = self.now_ms + REST_MS;
                     policy = self.begin(offloader);
+                    self.ask_for_room();
                 }
                 Moved::NothingLeft => {
                     let verdict = self.give_up(offloader);
@@ -298,16 +320,35 @@ impl Room<'_> {
         }
     }
 
+    /// Whether memory is within its limit, or will be without more being moved.
+    fn look(&self) -> Option<Verdict> {
+        if self.engine.pressure.excess(self.limit) <= 0 {
+            self.engine.tier.search.note_within_limit();
+            return Some(Verdict::WithinLimit);
+        }
+        self.engine.pressure.is_about_to_fall().then_some(Verdict::InProgress)
+    }
+
+    /// Has segments be emptied if the file is full and that may help.
+    fn ask_for_room(&self) {
+        let is_full = self.engine.tier.file().is_some_and(|file| file.free_slots() == Some(0));
+        if is_full && self.may_evict && !self.engine.tier.emptying.is_at_work() {
+            self.engine.tier.emptying.ask();
+            self.engine.pressure.wake_background();
+        }
+    }
+
     fn steps_min(&self) -> usize {
-        if is_far_beyond(self.engine, self.limit) { STEPS_MIN_FAR } else { STEPS_MIN }
+        if is_beyond(self.engine, self.limit, EXCESS_PART) { STEPS_MIN_FAR } else { STEPS_MIN }
     }
 
     /// Says that nothing can be moved and rests, unless large values are being moved, or memory comes within
-    /// its limit once what waits has been written or what is being read has been moved.
+    /// its limit once what waits has been written, what is being read has been moved, or the file has room.
     fn give_up(&self, offloader: &mut Offloader) -> Option<Verdict> {
         let waiting = self.engine.tier.file().map_or(0, |file| file.waiting_bytes() as i64);
         let is_over_by_writes = waiting > 0 && self.engine.pressure.excess(self.limit) <= waiting;
-        if self.engine.tier.large.is_at_work() || self.is_over_by_reads() || is_over_by_writes {
+        let is_at_work = self.engine.tier.large.is_at_work() || self.engine.tier.emptying.is_at_work();
+        if is_at_work || self.is_over_by_reads() || is_over_by_writes {
             return Some(Verdict::InProgress);
         }
         offloader.rests_until_ms = self.now_ms + REST_MS;

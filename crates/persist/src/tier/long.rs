@@ -34,7 +34,7 @@ use mantissa_store::cold::{
 };
 
 use super::elements::{ElementIndex, Failure, Marker};
-use super::{Refusal, SEGMENT_BYTES, TierFile, decode, position, salt};
+use super::{Full, Refusal, SEGMENT_BYTES, TierFile, decode, position, salt};
 use crate::format::Checksum;
 use crate::source::Source;
 
@@ -118,8 +118,8 @@ impl<'a> LongWriter<'a> {
         let record = LongRecord { slots: self.slots, index, part_bytes: AtomicUsize::new(0) };
         let segment = Segment::new(number, Arc::new(record));
         let mut state = file.state();
-        state.longs.retain(|segment| segment.strong_count() > 0);
-        state.longs.push(Arc::downgrade(&segment));
+        state.longs.retain(|long| long.segment.strong_count() > 0);
+        state.longs.push(Full::new(&segment, self.written));
         drop(state);
         file.written.fetch_add(1, Ordering::Relaxed);
         file.written_bytes.fetch_add(self.written as u64, Ordering::Relaxed);
