@@ -23,6 +23,20 @@ def test_sockets_stay_as_they_are(start_upgradable):
         assert refused(server, "OPTION", f"--{name}", value).startswith(f"{name}: the sockets that are listened on")
 
 
+def test_what_goes_over_as_it_is_is_not_set(start_upgradable):
+    server = start_upgradable().server
+    options = {
+        "requirepass": ["secret"],
+        "replicaof": ["127.0.0.1", "1"],
+        "aclfile": ["/nowhere/users.acl"],
+        "user": ["ada", "on", "nopass", "~*", "+@all"],
+    }
+    for name, words in options.items():
+        assert refused(server, "OPTION", f"--{name}", *words).startswith(f"{name}: "), name
+    with server.connect() as connection:
+        assert connection.call("CONFIG", "GET", "requirepass")[1] == b""
+
+
 def test_who_is_wrong_is_told(start_upgradable):
     upgraded = start_upgradable()
     assert "maxmemory" in refused(upgraded.server, "OPTION", "--maxmemory", "much")

@@ -115,17 +115,21 @@ pub fn hand_over(engine: &Engine, network: &Arc<Network>, request: &Request) -> 
     }
     let outcome = check(engine).and_then(|()| {
         let mut predecessor = Predecessor::start(engine, network, request)?;
-        let outcome = predecessor.pass_on();
-        if outcome.is_err() {
+        predecessor.pass_on().map_err(|reason| {
             predecessor.end_successor();
-        }
-        outcome
+            predecessor.last_words().unwrap_or(reason)
+        })
     });
     if let Err(reason) = &outcome {
         network.hands_over.store(false, Ordering::Release);
         warning!("The upgrade has failed, this server goes on: {reason}");
     }
     outcome
+}
+
+/// What a message says of a failure.
+fn failure(message: &OwnedArgs) -> String {
+    String::from_utf8_lossy(message.as_args().at(1)).into_owned()
 }
 
 /// Refuses what can not work.
@@ -242,6 +246,17 @@ impl<'a> Predecessor<'a> {
         self.channel.send(words, descriptor).map_err(|error| format!("the successor is gone: {error}"))
     }
 
+    /// Why the successor says that it has failed, which it may have done while something was sent to it. It
+    /// has ended.
+    fn last_words(&mut self) -> Option<String> {
+        loop {
+            let message = self.channel.receive(LOOK_EVERY).ok()?;
+            if message.as_args().at(0) == b"failed" {
+                return Some(failure(&message));
+            }
+        }
+    }
+
     /// Waits for a message of this kind.
     fn await_message(&mut self, kind: &[u8], timeout: Duration) -> Result<OwnedArgs, String> {
         let began = Instant::now();
@@ -249,7 +264,7 @@ impl<'a> Predecessor<'a> {
             match self.channel.receive(LOOK_EVERY) {
                 Ok(message) if message.as_args().at(0) == kind => return Ok(message),
                 Ok(message) if message.as_args().at(0) == b"failed" => {
-                    return Err(String::from_utf8_lossy(message.as_args().at(1)).into_owned());
+                    return Err(failure(&message));
                 }
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {

@@ -44,6 +44,10 @@ const OF_LISTENERS: [&str; 9] = [
     "metrics-bind",
 ];
 
+/// Directives of what goes over as it is: another value would have no effect, and what changes it.
+const OF_STATE: [(&str, &str); 3] =
+    [("requirepass", "CONFIG SET"), ("aclfile", "a restart"), ("replicaof", "REPLICAOF")];
+
 /// What a process that takes over has inherited.
 pub struct Successor {
     channel: Channel,
@@ -99,13 +103,20 @@ fn configuration(message: &OwnedArgs) -> Result<Config, String> {
     };
     let config = parse(&options)?;
     let former = parse(&[])?;
-    match config.differences(&former).iter().find(|directive| OF_LISTENERS.contains(&directive.name)) {
-        Some(directive) => Err(format!(
-            "{}: the sockets that are listened on go over as they are; CONFIG SET changes them",
-            directive.name
-        )),
-        None => Ok(config),
+    for directive in config.differences(&former) {
+        let name = directive.name;
+        if OF_LISTENERS.contains(&name) {
+            let what = "the sockets that are listened on go over as they are";
+            return Err(format!("{name}: {what}; CONFIG SET changes them"));
+        }
+        if let Some((_, how)) = OF_STATE.iter().find(|(other, _)| *other == name) {
+            return Err(format!("{name}: what this sets goes over as it is; {how} changes it"));
+        }
     }
+    if config.users.len() != former.users.len() {
+        return Err("user: users go over as they are; ACL SETUSER changes them".to_owned());
+    }
+    Ok(config)
 }
 
 impl Successor {
