@@ -32,6 +32,8 @@ def test_the_log_ends_in_ready(start_server):
         ("redis-server", ["--version"], "Redis server v=8.2.3 sha="),
         ("valkey-server", ["-h"], "mantissa server [CONFIG-FILE]"),
         ("redis-cli", ["--version"], "redis-cli 8.2.3 (mantissa "),
+        ("redis-check-rdb", ["--version"], "redis-check-rdb 8.2.3 (mantissa "),
+        ("redis-check-aof", ["-v"], "redis-check-aof 8.2.3 (mantissa "),
         ("valkey-cli", ["-p", "1", "-h"], "--latency-history"),
         ("redis-benchmark", ["--version"], "mantissa"),
     ],

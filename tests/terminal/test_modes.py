@@ -69,6 +69,9 @@ def test_key_statistics(subject, cli):
         biggest = text.split("biggest keys ---\n\n")[1].split("\n\n")[0].splitlines()
         assert len(biggest) == (2 if "--top" in options else 9) and '"stream"' in biggest[0], text
         assert "100 % of the keys take at most" in text and "(9 keys)" in text
+    with subject.connect() as connection:
+        connection.call("SET", "large", "x" * 3_000_000)
+    assert re.search("100 % of the keys take at most +2.8", cli(subject, "--keystats").out.decode())
 
 
 def test_all_keys_are_listed(subject, cli):

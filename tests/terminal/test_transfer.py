@@ -1,6 +1,7 @@
 """`mantissa import` and `mantissa export`: servers and files, both ways, nothing lost."""
 
 import json
+import os
 import socket
 import socketserver
 import threading
@@ -199,6 +200,45 @@ def test_a_dump_that_is_exported_is_one_to_redis_server(subject, start_server, t
     fill(subject)
     assert tool("export", tmp_path / "dump.rdb", "-p", subject.port).code == 0
     assert state(start_server("oracle", directory=tmp_path)) == state(subject)
+
+
+def test_pipes_and_links_stay_what_they_are(subject, tool, tmp_path):
+    with subject.connect() as connection:
+        connection.call("SET", "key", "value")
+    pipe, real, link = tmp_path / "pipe", tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    os.mkfifo(pipe)
+    real.write_text("before")
+    link.symlink_to(real)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    assert tool("export", pipe, "--format", "json", "-p", subject.port).code == 0
+    reader.join(60)
+    assert json.loads(got[0])["key"] == "key" and pipe.is_fifo()
+    assert tool("export", link, "-p", subject.port).code == 0
+    assert link.is_symlink() and real.read_text() == got[0]
+    assert tool("export", tmp_path, "--format", "json", "-p", subject.port).code == 1
+
+
+def test_a_database_that_is_not_there_is_an_error(subject, start_server, tool, tmp_path):
+    path = tmp_path / "before.rdb"
+    path.write_text("an earlier one")
+    result = tool("import", f"redis://127.0.0.1:{subject.port}/99", "-p", start_server().port)
+    assert result.code == 1 and b"DB index is out of range" in result.err, result
+    result = tool("export", "-n", "99", path, "-p", subject.port)
+    assert result.code == 1 and b"DB index is out of range" in result.err, result
+    assert path.read_text() == "an earlier one"
+
+
+def test_fields_that_expire_come_from_valkey(subject, start_server, tool, tmp_path):
+    valkey = start_server("valkey")
+    with valkey.connect() as connection:
+        connection.call("HSET", "hash", "field", "value", "other", "x")
+        connection.call("HPEXPIREAT", "hash", 4102444800123, "FIELDS", 1, "field")
+    assert tool("cli", "-p", valkey.port, "--rdb", tmp_path / "dump.rdb").code == 0
+    assert tool("import", tmp_path / "dump.rdb", "-p", subject.port).code == 0
+    with subject.connect() as connection:
+        assert connection.call("HPEXPIRETIME", "hash", "FIELDS", 2, "field", "other") == [4102444800123, -1]
 
 
 def test_json_that_people_write(subject, tool):

@@ -1,19 +1,28 @@
 //! Files that appear when they are whole.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Has `write` write a file, or standard output for `-`. After an error nothing of it is left, and a file
-/// that was there before stays.
+/// that was there before stays. A pipe or a device is written to, and so is what a symbolic link names.
 pub(crate) fn write<T>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
 ) -> io::Result<T> {
     if path == Path::new("-") {
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
+        let written = write(&mut out)?;
+        out.flush()?;
+        return Ok(written);
+    }
+    let real = fs::canonicalize(path);
+    let path = real.as_deref().unwrap_or(path);
+    if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
+        let file = OpenOptions::new().write(true).open(path).map_err(|error| named(path, error))?;
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let written = write(&mut out)?;
         out.flush()?;
         return Ok(written);

@@ -61,7 +61,9 @@ fn main() -> ExitCode {
         Some((subcommand, rest)) => (subcommand.clone(), rest.to_vec()),
         None => (OsString::new(), Vec::new()),
     };
-    let asks_version = rest.first().is_some_and(|word| word == "-v" || word == "--version");
+    // Of `check` the first word says what is checked.
+    let first = rest.get(usize::from(subcommand == "check"));
+    let asks_version = first.is_some_and(|word| word == "-v" || word == "--version");
     if let Some(name) = alias.as_ref().filter(|_| asks_version && subcommand != "server") {
         let (name, own) = (name.to_string_lossy(), env!("CARGO_PKG_VERSION"));
         return mantissa_cli::say(

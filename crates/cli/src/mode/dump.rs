@@ -14,14 +14,18 @@ use crate::transfer;
 /// How many bytes end a dump whose size is not known beforehand; they are announced before it.
 const END_MARK_SIZE: usize = 40;
 const BUFFER_SIZE: usize = 64 * 1024;
+/// What a server is told before it is asked for a dump. Valkey sends fields that expire only to who reads
+/// what its version 9 writes.
+const WISHES: [(&str, &str); 3] = [("capa", "eof"), ("rdb-only", "1"), ("version", "9.0.0")];
 
 /// Saves a dump, of the functions only if so.
 pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> io::Result<bool> {
-    let wishes: [(&str, &str); 3] = [("capa", "eof"), ("rdb-only", "1"), ("rdb-filter-only", "functions")];
-    for (name, value) in &wishes[..if functions_only { 3 } else { 2 }] {
+    let filter = functions_only.then_some(("rdb-filter-only", "functions"));
+    for (name, value) in WISHES.into_iter().chain(filter) {
         eprintln!("sending REPLCONF {name} {value}");
         if let Err(error) = session.expect(&["REPLCONF", name, value])
             && functions_only
+            && name != "version"
         {
             return Err(error);
         }
@@ -56,8 +60,10 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
 /// Drops the dump and prints the commands that follow it, a line each, until the server hangs up.
 pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
     eprintln!("sending REPLCONF capa eof");
-    // A server that does not know it sends the size of the dump.
-    let _an_error_reply_changes_nothing = session.expect(&["REPLCONF", "capa", "eof"]);
+    // A server that does not know them sends the size of the dump.
+    for (name, value) in [WISHES[0], WISHES[2]] {
+        let _an_error_reply_changes_nothing = session.expect(&["REPLCONF", name, value]);
+    }
     let connection = session.connection()?;
     connection.send(&["SYNC"])?;
     let mut source = connection.raw_reader();
@@ -80,7 +86,7 @@ pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
 /// Writes a dump of all that a server holds, of one instant if the server has replicas.
 pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
     let mut connection = Target { database: 0, ..target.clone() }.open()?;
-    for (name, value) in [("capa", "eof"), ("rdb-only", "1")] {
+    for (name, value) in WISHES {
         // A server that does not know them is asked all the same.
         connection.ask(&["REPLCONF", name, value])?;
     }

@@ -49,7 +49,7 @@ pub(crate) fn run(session: &mut Session, top: usize, samples: Option<u64>) -> io
             of_type.bytes += bytes;
             of_type.elements += elements;
             of_type.elements_max = of_type.elements_max.max(elements);
-            sizes.saturating_record(bytes);
+            sizes.record(bytes).map_err(io::Error::other)?;
             biggest.push(Reverse((bytes, elements, kind, key)));
             if biggest.len() > top {
                 biggest.pop();

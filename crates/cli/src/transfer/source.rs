@@ -28,9 +28,12 @@ pub(crate) struct KeyBatch {
     pub(crate) next: Option<(u32, Vec<u8>)>,
 }
 
-/// The databases of a server that have keys, with how many.
+/// The databases of a server that have keys, with how many. Fails if `only` is one that it has not.
 pub(crate) fn databases(target: &Target, only: Option<u32>) -> io::Result<Vec<(u32, u64)>> {
     let mut connection = target.open()?;
+    if let Some(only) = only {
+        select(&mut connection, &mut None, only)?;
+    }
     let info = ask(&mut connection, &["INFO", "keyspace"])?;
     let text = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
     let all = text.lines().filter_map(|line| {
