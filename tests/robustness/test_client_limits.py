@@ -206,6 +206,13 @@ def test_the_soft_limit_holds_without_traffic(start_server):
         assert "output limit" in server.log_text()
 
 
+def test_a_limit_that_is_too_small_can_be_taken_back(subject):
+    with subject.connect() as connection:
+        connection.call("CONFIG", "SET", "client-output-buffer-limit", "normal 1 1 1")
+        assert connection.call("PING") == b"PONG"
+        connection.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
+
+
 def test_the_soft_limit_forgets_who_reads(start_server):
     """The time over the soft limit counts from when it was exceeded last without a break."""
     limits = ["normal", "0", "4mb", "5"]

@@ -1,5 +1,6 @@
 """What clients get while a slow script has their worker."""
 
+import signal
 import threading
 
 import pytest
@@ -39,3 +40,31 @@ def test_held_back_writes_are_told_of(start_server):
                 eventually(lambda: not other("SCRIPT", "KILL").is_error, "the script can not be killed")
                 script.join()
             assert listener.call("PING") and other.call("DBSIZE") == 1
+
+
+@pytest.mark.parametrize("words", [("SHUTDOWN",), ("SHUTDOWN", "SAVE")])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_does_not_save_at_its_end_while_a_script_runs(start_server, words, workers):
+    """The script may have the shards that a dump needs, and its thread may be the one that is to end."""
+    options = {"busy-reply-threshold": "50", "save": "3600 1"}
+    server = start_server(options=options, workers=workers)
+    with server.connect() as runner, server.connect() as other:
+        runner.send("EVAL", f"redis.call('SET', KEYS[1], 1) {LOOP}", 1, "k", 10**13)
+        eventually(lambda: other("GET", "k").text().startswith("BUSY"), "the script does not become slow")
+        assert other(*words).text().startswith("BUSY Redis is busy running a script. You can only call SCRIPT KILL")
+        assert other("SCRIPT", "KILL").text().startswith("UNKILLABLE")
+        other.send("SHUTDOWN", "NOSAVE")
+        server.process.wait(60)
+
+
+def test_a_server_ends_unsaved_though_it_was_to_save(start_server):
+    """A signal has the server save, which waits for the script."""
+    server = start_server(options={"busy-reply-threshold": "50", "save": "3600 1"}, workers=2)
+    with server.connect() as runner, server.connect() as other:
+        runner.send("EVAL", f"redis.call('SET', KEYS[1], 1) {LOOP}", 1, "k", 10**13)
+        eventually(lambda: other("GET", "k").text().startswith("BUSY"), "the script does not become slow")
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "Saving the final RDB snapshot" in server.log_text(), "it does not begin to save")
+        other.send("SHUTDOWN", "NOSAVE")
+        server.process.wait(60)
+    assert not list(server.directory.glob("*.rdb"))

@@ -82,15 +82,18 @@ impl Pace {
 }
 
 /// Locks all shards. At first it holds none while it waits for another: commands would have to wait too.
-fn lock_all(keyspace: &Keyspace) -> LockedShards<'_> {
+/// Fails once the server ends without saving: a script that has shards may never end.
+fn lock_all<'a>(engine: &Engine, keyspace: &'a Keyspace) -> io::Result<LockedShards<'a>> {
     const ATTEMPTS: usize = 1000;
     for _ in 0..ATTEMPTS {
         if let Ok(locked) = keyspace.try_lock(keyspace.all_shards()) {
-            return locked;
+            return Ok(locked);
         }
         std::thread::yield_now();
     }
-    keyspace.lock(keyspace.all_shards())
+    let ends = || engine.persistence.ends_unsaved.load(Ordering::Relaxed);
+    let locked = keyspace.lock_or_give_up(keyspace.all_shards(), ends);
+    locked.ok_or_else(|| io::Error::other("the server ends without saving"))
 }
 
 /// What the savers of a snapshot share.
@@ -254,7 +257,7 @@ fn write_as(
     let options = options_of(&active, target, is_plain);
     let mut writer = Writer::new(file, options.clone(), None);
 
-    let mut locked = lock_all(keyspace);
+    let mut locked = lock_all(engine, keyspace)?;
     at_cut(&mut locked);
     let replication = engine.keyspace.is_logged().then(|| engine.stream_facts());
     let libraries = engine.scripting.libraries.snapshot();

@@ -15,6 +15,9 @@ use crate::network::Network;
 /// The bytes that a client may leave unread before it has logged in: what Redis's reply buffer and its limit
 /// for such clients come to.
 const UNAUTHENTICATED_OUTPUT_BYTES_MAX: usize = 17 << 10;
+/// What a client may always leave unread: as in Redis, where a client's first 16 KB do not count. Else a
+/// limit that is too small could not be taken back.
+const ALWAYS_FREE_BYTES: u64 = 16 << 10;
 
 /// The error for a new connection that is not to be served, if so.
 pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer) -> Option<&'static str> {
@@ -45,7 +48,7 @@ pub fn output_bytes_max(context: &Context, connection: &Connection) -> usize {
     let bytes_max = match output_limit(config, connection).hard_bytes {
         0 => usize::MAX,
         bytes if connection.is_replica => bytes.max(config.repl_backlog_size) as usize,
-        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        bytes => usize::try_from(bytes.max(ALWAYS_FREE_BYTES)).unwrap_or(usize::MAX),
     };
     let is_logged_in = connection.session.authenticated || !context.engine.acl.needs_login();
     match is_logged_in || connection.wire.is_http() {
@@ -64,7 +67,8 @@ fn output_exceeded(context: &Context, connection: &mut Connection, unsent: u64) 
     }
     let soft_bytes = match connection.is_replica {
         true if limit.soft_bytes > 0 => limit.soft_bytes.max(config.repl_backlog_size),
-        _ => limit.soft_bytes,
+        false if limit.soft_bytes > 0 => limit.soft_bytes.max(ALWAYS_FREE_BYTES),
+        _ => 0,
     };
     if soft_bytes == 0 || unsent < soft_bytes {
         connection.soft_limit_since_ms = 0;

@@ -159,6 +159,10 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         return Ok(());
     }
     let engine = invocation.engine();
+    // The script may have shards that a dump needs, on this very thread.
+    if engine.scripting.is_busy() && !flags.nosave {
+        return Err(engine.scripting.busy_error());
+    }
     notice!("User requested shutdown...");
     // What has been loaded so far is not what there is.
     let is_loading = engine.persistence.loading.load(Ordering::Acquire);
@@ -169,8 +173,10 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         warning!("{}", persistence::FAILED_SHUTDOWN_LOG);
         return Err(Error::fixed(FAILED_SHUTDOWN));
     }
+    engine.persistence.ends_unsaved.store(flags.nosave, Ordering::Relaxed);
     let ends = engine.host().shut_down(0);
     if !ends {
+        engine.persistence.ends_unsaved.store(false, Ordering::Relaxed);
         persistence::go_on(engine);
     }
     reply.truncate(0);

@@ -146,6 +146,8 @@ pub struct Persistence {
     pub background_ends: AtomicBool,
     /// The server ends, and has been saved for that.
     pub ends_saved: AtomicBool,
+    /// It ends without one: no dump is begun any more.
+    pub ends_unsaved: AtomicBool,
 }
 
 impl Persistence {
