@@ -4,13 +4,15 @@
     bench/websockets.py [--mantissa PATH] [--rounds N] [--seconds N] [--subscribers N]
 
 Medians of rounds in random order. One client program (bench/websocket.c) for all: a message of 14 bytes and its answer
-over 1 and 100 connections, here PING, there an echo; and a message of 12 bytes to all subscribers. Needs a C compiler,
-Node.js and npm, by which it installs bun and ws in a folder of its own.
+over 1 and 100 connections, here PING, there an echo; and a message of 12 bytes to all subscribers. `sockets alone` is
+bench/websocket_floor.c, which looks at nothing it is sent. Needs a C compiler, Node.js and npm, by which it installs
+bun and ws in a folder of its own.
 """
 
 import argparse
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -38,10 +40,9 @@ class Rival:
 
     echo, fan = ("/echo", "fourteen bytes"), ("/fan", "hello, world", "subscribe")
 
-    def __init__(self, name, program, folder):
+    def __init__(self, name, *words):
         self.name = name
-        script = os.path.join(folder, "websocket_servers.mjs")
-        self.process = subprocess.Popen([program, script], stdout=subprocess.PIPE, text=True, cwd=folder)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.web_port = int(self.process.stdout.readline())
 
     cpu_seconds = Server.cpu_seconds
@@ -70,13 +71,15 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         client = os.path.join(folder, "websocket")
-        subprocess.run(["cc", "-O2", "-o", client, os.path.join(ROOT, "bench/websocket.c")], check=True)
+        floor = os.path.join(folder, "websocket_floor")
+        for program in (client, floor):
+            source = os.path.join(ROOT, "bench", os.path.basename(program) + ".c")
+            subprocess.run(["cc", "-O2", "-o", program, source], check=True)
         subprocess.run(["npm", "install", "--silent", "--prefix", folder, *PACKAGES], check=True)
-        with open(os.path.join(ROOT, "bench/websocket_servers.mjs")) as script:
-            with open(os.path.join(folder, "websocket_servers.mjs"), "w") as copy:
-                copy.write(script.read())
+        script = shutil.copy(os.path.join(ROOT, "bench/websocket_servers.mjs"), folder)
         bun = os.path.join(folder, "node_modules/.bin/bun")
-        servers = [Mantissa(options.mantissa), Rival("bun", bun, folder), Rival("ws", "node", folder)]
+        servers = [Mantissa(options.mantissa), Rival("bun", bun, script), Rival("ws", "node", script)]
+        servers.append(Rival("sockets alone", floor))
         print("| load | server | messages/s | of Bun's | us | of Bun's |")
         print("| --- | --- | --- | --- | --- | --- |")
         picker = random.Random(7)
