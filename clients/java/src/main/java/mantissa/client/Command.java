@@ -19,11 +19,13 @@ public final class Command<T> {
     private final ReplyType<T> type;
     private final Object[] words;
     private final int count;
+    private final Effect effect;
 
-    private Command(ReplyType<T> type, Object[] words, int count) {
+    private Command(ReplyType<T> type, Object[] words, int count, Effect effect) {
         this.type = type;
         this.words = words;
         this.count = count;
+        this.effect = effect;
     }
 
     /**
@@ -57,7 +59,7 @@ public final class Command<T> {
                 sent[index] = plain;
             }
         }
-        return new Command<>(type, sent, count);
+        return new Command<>(type, sent, count, Effect.of(sent, count));
     }
 
     /** The word if it is encoded as it is, what takes its place, or null if nothing can. */
@@ -77,7 +79,7 @@ public final class Command<T> {
 
     /** The same command with another type of reply: {@code get("key").as(ReplyTypes.BYTES)}. */
     public <U> Command<U> as(ReplyType<U> other) {
-        return new Command<>(other, words, count);
+        return new Command<>(other, words, count, effect);
     }
 
     /** MANTISSA.PACKED before this command: its reply comes in binary. */
@@ -86,11 +88,25 @@ public final class Command<T> {
         longer[0] = "MANTISSA.PACKED";
         longer[1] = numbers.name();
         System.arraycopy(words, 0, longer, 2, count);
-        return new Command<>(ReplyTypes.PACKED, longer, count + 2);
+        return new Command<>(ReplyTypes.PACKED, longer, count + 2, effect);
     }
 
     ReplyType<T> type() {
         return type;
+    }
+
+    Effect effect() {
+        return effect;
+    }
+
+    /** The name in capitals, with that of the subcommand for CLIENT, without MANTISSA.PACKED. */
+    String effectName() {
+        return Effect.name(words, count);
+    }
+
+    /** How long it waits on the server: see {@link Effect#timeoutNanos}. */
+    long blockingNanos() {
+        return Effect.timeoutNanos(words, count);
     }
 
     void encode(RequestEncoder out) {

@@ -44,6 +44,9 @@ final class Connection implements ReplyDecoder.Handler {
     private boolean writing;
     private Transport transport;
     private boolean closed;
+    private String whyClosed = "the client is closed";
+    /** The command that has left a state on the connection, which a new one would not have; null without. */
+    private volatile String changedBy;
     private long submitted;
     /** Exchanges that are done; written by the connection's thread only. */
     private volatile long completed;
@@ -151,7 +154,7 @@ final class Connection implements ReplyDecoder.Handler {
 
     private void append(Exchange exchange, Encoding requests) {
         if (closed) {
-            throw new ConnectionLostException("the client is closed", null);
+            throw new ConnectionLostException(whyClosed, null);
         }
         if (submitted - completed >= options.maxPending) {
             throw new QueueFullException(options.maxPending + " commands wait for their replies already");
@@ -267,7 +270,7 @@ final class Connection implements ReplyDecoder.Handler {
                 firstConnection.completeExceptionally(cause);
                 break;
             }
-            if (!options.reconnect) {
+            if (!options.reconnect || changedBy != null) {
                 break;
             }
             pause(delay);
@@ -527,7 +530,7 @@ final class Connection implements ReplyDecoder.Handler {
             taken(exchange);
         }
         if (options.addressMayChange && failure instanceof ServerException refused && refused.code().equals("READONLY")) {
-            transport.close();
+            breakSocket();
         }
     }
 
@@ -580,6 +583,9 @@ final class Connection implements ReplyDecoder.Handler {
         ArrayDeque<Exchange> left;
         lock.lock();
         try {
+            if (!closed && changedBy != null) {
+                whyClosed = "the connection was lost, and what " + changedBy + " had changed on it: the client is closed";
+            }
             closed = true;
             left = queue;
             queue = new ArrayDeque<>();
@@ -587,7 +593,7 @@ final class Connection implements ReplyDecoder.Handler {
         } finally {
             lock.unlock();
         }
-        fail(left, new IOException("the client is closed"));
+        fail(left, new IOException(whyClosed));
         try {
             selector.close();
         } catch (IOException ignored) {
@@ -611,12 +617,19 @@ final class Connection implements ReplyDecoder.Handler {
         selector.wakeup();
     }
 
-    /** Breaks the socket, for tests of what follows. */
+    /** From now on a lost connection is not made anew. Called before the command is submitted. */
+    void changedBy(String command) {
+        changedBy = command;
+    }
+
+    /** Breaks the socket. The server forgets what it was doing for it; what was sent fails. */
     void breakSocket() {
         lock.lock();
         try {
             if (transport != null) {
                 transport.close();
+                // What comes now waits for the next connection.
+                transport = null;
             }
         } finally {
             lock.unlock();

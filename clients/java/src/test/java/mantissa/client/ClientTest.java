@@ -148,7 +148,7 @@ class ClientTest {
     void aTimeoutLeavesTheConnection() {
         try (Client client = client()) {
             long id = client.call("CLIENT", "ID").asLong();
-            Command<Reply> slow = Command.of("BLPOP", "none", 0.2);
+            Command<Reply> slow = Command.of("WAIT", 1, 200);
             assertThrows(CommandTimeoutException.class, () -> client.run(slow, Duration.ofMillis(20)));
             assertEquals("after", client.call("ECHO", "after").asString());
             assertEquals(id, client.call("CLIENT", "ID").asLong());
@@ -158,7 +158,7 @@ class ClientTest {
     @Test
     void aLostConnectionIsMadeAnew() {
         try (Client client = client()) {
-            CompletableFuture<Reply> waiting = client.send(Command.of("BLPOP", "none", 30));
+            CompletableFuture<Reply> waiting = client.send(Command.of("WAIT", 1, 30_000));
             client.breakSocket();
             Throwable failure = assertThrows(java.util.concurrent.CompletionException.class, waiting::join).getCause();
             assertEquals(ConnectionLostException.class, failure.getClass());
@@ -207,7 +207,7 @@ class ClientTest {
     @Test
     void queuesAreBounded() {
         try (Client client = Client.connect(options().maxPending(10))) {
-            client.send(Command.of("BLPOP", "none", 30));
+            client.send(Command.of("WAIT", 1, 30_000));
             for (int index = 1; index < 10; index++) {
                 client.send(Command.of("PING"));
             }
