@@ -119,7 +119,7 @@ public final class Client implements AutoCloseable {
         for (Command<?> command : commands) {
             switch (command.effect()) {
                 case DISORDERS -> throw new IllegalArgumentException(command.effectName()
-                        + " does not have one reply, and those of later commands would go to the wrong ones: PubSub subscribes");
+                        + " does not have one reply, so that later replies would go to the wrong commands: use PubSub");
                 case BLOCKS -> {
                     if (shared && !queued) {
                         throw new IllegalArgumentException(command.effectName()
@@ -128,8 +128,8 @@ public final class Client implements AutoCloseable {
                 }
                 case CHANGES -> {
                     if (shared) {
-                        throw new IllegalArgumentException(command.effectName() + " changes the connection, which is shared,"
-                                + " and forgotten when it is made anew: use " + instead(command.effectName()));
+                        throw new IllegalArgumentException(command.effectName() + " changes a connection that is shared,"
+                                + " and made anew without the change: use " + instead(command.effectName()));
                     }
                     connection.changedBy(command.effectName());
                 }

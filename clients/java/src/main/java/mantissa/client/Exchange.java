@@ -65,7 +65,8 @@ abstract class Exchange {
         }
 
         private final ReplyType<T> type;
-        private final Thread thread = Thread.currentThread();
+        /** Who is in {@code await}; it need not be the one that has sent the command. */
+        private volatile Thread thread;
         private T value;
         private RuntimeException failure;
         private volatile int state = OPEN;
@@ -101,6 +102,7 @@ abstract class Exchange {
 
         /** Waits, parked, until the reply is there, for at most {@code nanos}. A reply that has come is never given up. */
         T await(long nanos, String name) {
+            thread = Thread.currentThread();
             long deadline = System.nanoTime() + nanos;
             while (state != DONE) {
                 long left = deadline - System.nanoTime();
