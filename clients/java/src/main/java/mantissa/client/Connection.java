@@ -96,11 +96,15 @@ final class Connection implements ReplyDecoder.Handler {
             close();
             Throwable cause = failed.getCause();
             throw cause instanceof ServerException refused ? refused
-                    : new ConnectionLostException("can not connect: " + cause.getMessage(), cause);
+                    : new ConnectionLostException("can not connect: " + text(cause), cause);
         } catch (java.util.concurrent.TimeoutException late) {
             close();
             throw new ConnectionLostException("can not connect in time", late);
         }
+    }
+
+    private static String text(Throwable cause) {
+        return cause.getMessage() == null ? cause.toString() : cause.getMessage();
     }
 
     /** 2 or 3. */
@@ -547,10 +551,13 @@ final class Connection implements ReplyDecoder.Handler {
         if (next != null && next.takes(message)) {
             taken(next);
         }
-        options.pushListener.accept(message);
+        options.deliver(message);
     }
 
-    /** The connection broke: what was sent gets no reply any more, what was not waits for the next connection. */
+    /**
+     * The connection broke: what was sent gets no reply any more, what was not waits for the next connection. Where the
+     * server refused the new one, the user's password say, that fails too, with the server's error.
+     */
     private void lost(Throwable cause) {
         List<Exchange> failed = new ArrayList<>();
         lock.lock();
@@ -558,6 +565,10 @@ final class Connection implements ReplyDecoder.Handler {
             transport = null;
             waiting.addAll(queue);
             queue = new ArrayDeque<>();
+            if (cause instanceof ServerException) {
+                filling.clear();
+                unsent = 0;
+            }
             int sent = waiting.size() - unsent;
             for (int index = 0; index < sent; index++) {
                 failed.add(waiting.poll());
@@ -574,8 +585,8 @@ final class Connection implements ReplyDecoder.Handler {
 
     private void fail(Iterable<Exchange> exchanges, Throwable cause) {
         for (Exchange exchange : exchanges) {
-            exchange.lost(new ConnectionLostException(
-                    "the connection was lost before the reply: " + cause.getMessage(), cause));
+            exchange.lost(cause instanceof ServerException refused ? refused : new ConnectionLostException(
+                    "the connection was lost before the reply: " + text(cause), cause));
         }
     }
 
