@@ -37,6 +37,8 @@ PREFIXES = {
 }  # fmt: skip
 # Redis calls them doubles, but they may be exclusive: "(1".
 BOUNDS = {"min", "max"}
+# Redis calls this one an integer, but it may be any score.
+TYPES_OF_ARGUMENTS = {("zincrby", "increment"): "double"}
 JAVA_WORDS = set(
     "abstract assert boolean break byte case catch char class const continue default do double else enum extends final"
     " finally float for goto if implements import instanceof int interface long native new package private protected"
@@ -102,6 +104,7 @@ class Method:
 
     def __init__(self, name, docs):
         self.docs, self.arguments = docs, docs.get("arguments", [])
+        self.types = {argument: kind for (command, argument), kind in TYPES_OF_ARGUMENTS.items() if command == name}
         self.name = camel(name)
         self.words = [f'"{word}"' for word in name.upper().split("|")]
         self.parameters, self.lists, self.rest = [], set(), None
@@ -134,7 +137,9 @@ class Method:
             self.counted = True
             return True
         if "multiple" not in flags:
-            kind = TYPES.get(argument["type"], "String" if is_word(argument) else "Object")
+            kind = self.types.get(argument["name"]) or TYPES.get(
+                argument["type"], "String" if is_word(argument) else "Object"
+            )
             self.parameters.append(("Object" if kind == "double" and name in BOUNDS else kind, name))
             self.words.append(name)
         elif following or self.words[-1].endswith(".size()"):

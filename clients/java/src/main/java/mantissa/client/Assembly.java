@@ -25,6 +25,11 @@ public abstract class Assembly {
     /** A double of RESP3. */
     public abstract void decimal(double value);
 
+    /** The same with the text that came, for what keeps it; the buffer is valid during the call only. */
+    public void decimal(double value, byte[] buffer, int offset, int length) {
+        decimal(value);
+    }
+
     /** A boolean of RESP3. */
     public void bool(boolean value) {
         integer(value ? 1 : 0);

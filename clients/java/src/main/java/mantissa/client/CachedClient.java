@@ -41,7 +41,13 @@ public final class CachedClient implements AutoCloseable {
         var listener = options.pushListener;
         options.tracking = true;
         options.pushListener = message -> {
-            invalidate(message);
+            try {
+                invalidate(message);
+            } catch (RuntimeException | Error broken) {
+                // Nobody knows what has changed.
+                clear();
+                throw broken;
+            }
             listener.accept(message);
         };
         // What happens while there is no connection is told to nobody.

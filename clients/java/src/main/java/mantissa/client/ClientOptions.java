@@ -29,6 +29,8 @@ public final class ClientOptions implements Cloneable {
     int maxQueuedBytes = 64 * 1024 * 1024;
     boolean reconnect = true;
     Consumer<Reply> pushListener = message -> {};
+    /** Null: that of the connection's thread. */
+    Thread.UncaughtExceptionHandler listenerErrors;
     /** CLIENT TRACKING on each connection. */
     boolean tracking;
     /** Not null: the primary is where they say. */
@@ -149,10 +151,38 @@ public final class ClientOptions implements Cloneable {
         return this;
     }
 
-    /** Takes push messages of RESP3, on the connection's thread: it must not block. */
+    /**
+     * Takes push messages of RESP3, on the connection's thread: it must not block. What it throws goes to
+     * {@link #listenerErrors}.
+     */
     public ClientOptions pushListener(Consumer<Reply> listener) {
         pushListener = Objects.requireNonNull(listener);
         return this;
+    }
+
+    /**
+     * Takes what listeners throw, that of {@link PubSub} too, on the connection's thread; the connection goes on. Without
+     * it the uncaught exception handler of that thread does, which prints it unless the program has set another one.
+     */
+    public ClientOptions listenerErrors(Thread.UncaughtExceptionHandler handler) {
+        listenerErrors = Objects.requireNonNull(handler);
+        return this;
+    }
+
+    /** Gives a push message to the listener. */
+    void deliver(Reply message) {
+        try {
+            pushListener.accept(message);
+        } catch (Throwable thrown) {
+            Thread thread = Thread.currentThread();
+            Thread.UncaughtExceptionHandler handler =
+                    listenerErrors == null ? thread.getUncaughtExceptionHandler() : listenerErrors;
+            try {
+                handler.uncaughtException(thread, thrown);
+            } catch (Throwable ignored) {
+                // As the Java machine does where a handler throws.
+            }
+        }
     }
 
     ClientOptions copy() {

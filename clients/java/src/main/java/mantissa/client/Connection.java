@@ -44,6 +44,9 @@ final class Connection implements ReplyDecoder.Handler {
     private boolean writing;
     private Transport transport;
     private boolean closed;
+    private String whyClosed = "the client is closed";
+    /** The command that has left a state on the connection, which a new one would not have; null without. */
+    private volatile String changedBy;
     private long submitted;
     /** Exchanges that are done; written by the connection's thread only. */
     private volatile long completed;
@@ -93,11 +96,15 @@ final class Connection implements ReplyDecoder.Handler {
             close();
             Throwable cause = failed.getCause();
             throw cause instanceof ServerException refused ? refused
-                    : new ConnectionLostException("can not connect: " + cause.getMessage(), cause);
+                    : new ConnectionLostException("can not connect: " + text(cause), cause);
         } catch (java.util.concurrent.TimeoutException late) {
             close();
             throw new ConnectionLostException("can not connect in time", late);
         }
+    }
+
+    private static String text(Throwable cause) {
+        return cause.getMessage() == null ? cause.toString() : cause.getMessage();
     }
 
     /** 2 or 3. */
@@ -151,7 +158,7 @@ final class Connection implements ReplyDecoder.Handler {
 
     private void append(Exchange exchange, Encoding requests) {
         if (closed) {
-            throw new ConnectionLostException("the client is closed", null);
+            throw new ConnectionLostException(whyClosed, null);
         }
         if (submitted - completed >= options.maxPending) {
             throw new QueueFullException(options.maxPending + " commands wait for their replies already");
@@ -267,7 +274,7 @@ final class Connection implements ReplyDecoder.Handler {
                 firstConnection.completeExceptionally(cause);
                 break;
             }
-            if (!options.reconnect) {
+            if (!options.reconnect || changedBy != null) {
                 break;
             }
             pause(delay);
@@ -527,7 +534,7 @@ final class Connection implements ReplyDecoder.Handler {
             taken(exchange);
         }
         if (options.addressMayChange && failure instanceof ServerException refused && refused.code().equals("READONLY")) {
-            transport.close();
+            breakSocket();
         }
     }
 
@@ -544,10 +551,13 @@ final class Connection implements ReplyDecoder.Handler {
         if (next != null && next.takes(message)) {
             taken(next);
         }
-        options.pushListener.accept(message);
+        options.deliver(message);
     }
 
-    /** The connection broke: what was sent gets no reply any more, what was not waits for the next connection. */
+    /**
+     * The connection broke: what was sent gets no reply any more, what was not waits for the next connection. Where the
+     * server refused the new one, the user's password say, that fails too, with the server's error.
+     */
     private void lost(Throwable cause) {
         List<Exchange> failed = new ArrayList<>();
         lock.lock();
@@ -555,6 +565,10 @@ final class Connection implements ReplyDecoder.Handler {
             transport = null;
             waiting.addAll(queue);
             queue = new ArrayDeque<>();
+            if (cause instanceof ServerException) {
+                filling.clear();
+                unsent = 0;
+            }
             int sent = waiting.size() - unsent;
             for (int index = 0; index < sent; index++) {
                 failed.add(waiting.poll());
@@ -571,8 +585,8 @@ final class Connection implements ReplyDecoder.Handler {
 
     private void fail(Iterable<Exchange> exchanges, Throwable cause) {
         for (Exchange exchange : exchanges) {
-            exchange.lost(new ConnectionLostException(
-                    "the connection was lost before the reply: " + cause.getMessage(), cause));
+            exchange.lost(cause instanceof ServerException refused ? refused : new ConnectionLostException(
+                    "the connection was lost before the reply: " + text(cause), cause));
         }
     }
 
@@ -580,6 +594,9 @@ final class Connection implements ReplyDecoder.Handler {
         ArrayDeque<Exchange> left;
         lock.lock();
         try {
+            if (!closed && changedBy != null) {
+                whyClosed = "the connection was lost, and what " + changedBy + " had changed on it: the client is closed";
+            }
             closed = true;
             left = queue;
             queue = new ArrayDeque<>();
@@ -587,7 +604,7 @@ final class Connection implements ReplyDecoder.Handler {
         } finally {
             lock.unlock();
         }
-        fail(left, new IOException("the client is closed"));
+        fail(left, new IOException(whyClosed));
         try {
             selector.close();
         } catch (IOException ignored) {
@@ -611,12 +628,19 @@ final class Connection implements ReplyDecoder.Handler {
         selector.wakeup();
     }
 
-    /** Breaks the socket, for tests of what follows. */
+    /** From now on a lost connection is not made anew. Called before the command is submitted. */
+    void changedBy(String command) {
+        changedBy = command;
+    }
+
+    /** Breaks the socket. The server forgets what it was doing for it; what was sent fails. */
     void breakSocket() {
         lock.lock();
         try {
             if (transport != null) {
                 transport.close();
+                // What comes now waits for the next connection.
+                transport = null;
             }
         } finally {
             lock.unlock();

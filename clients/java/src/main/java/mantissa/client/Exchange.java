@@ -1,5 +1,7 @@
 package mantissa.client;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 
@@ -52,9 +54,19 @@ abstract class Exchange {
         private static final int OPEN = 0;
         private static final int DONE = 1;
         private static final int ABANDONED = 2;
+        private static final VarHandle STATE;
+
+        static {
+            try {
+                STATE = MethodHandles.lookup().findVarHandle(Waiting.class, "state", int.class);
+            } catch (ReflectiveOperationException impossible) {
+                throw new ExceptionInInitializerError(impossible);
+            }
+        }
 
         private final ReplyType<T> type;
-        private final Thread thread = Thread.currentThread();
+        /** Who is in {@code await}; it need not be the one that has sent the command. */
+        private volatile Thread thread;
         private T value;
         private RuntimeException failure;
         private volatile int state = OPEN;
@@ -78,8 +90,7 @@ abstract class Exchange {
         @Override
         void lost(RuntimeException broken) {
             failure = broken;
-            if (state == OPEN) {
-                state = DONE;
+            if (STATE.compareAndSet(this, OPEN, DONE)) {
                 LockSupport.unpark(thread);
             }
         }
@@ -89,18 +100,17 @@ abstract class Exchange {
             return state == ABANDONED;
         }
 
-        /** Waits, parked, until the reply is there, for at most {@code nanos}. */
+        /** Waits, parked, until the reply is there, for at most {@code nanos}. A reply that has come is never given up. */
         T await(long nanos, String name) {
+            thread = Thread.currentThread();
             long deadline = System.nanoTime() + nanos;
             while (state != DONE) {
                 long left = deadline - System.nanoTime();
-                if (left <= 0) {
-                    state = ABANDONED;
+                if (left <= 0 && STATE.compareAndSet(this, OPEN, ABANDONED)) {
                     throw new CommandTimeoutException("no reply to " + name + " within " + nanos / 1_000_000 + " ms");
                 }
                 LockSupport.parkNanos(this, left);
-                if (state != DONE && Thread.currentThread().isInterrupted()) {
-                    state = ABANDONED;
+                if (Thread.currentThread().isInterrupted() && STATE.compareAndSet(this, OPEN, ABANDONED)) {
                     throw new ClientException("interrupted while waiting for the reply to " + name);
                 }
             }
@@ -119,6 +129,7 @@ abstract class Exchange {
     static final class Future<T> extends Exchange {
         private final ReplyType<T> type;
         final CompletableFuture<T> future;
+        private volatile boolean over;
 
         Future(ReplyType<T> type, CompletableFuture<T> future) {
             this.type = type;
@@ -133,6 +144,7 @@ abstract class Exchange {
         @SuppressWarnings("unchecked")
         @Override
         void reply(Object value, RuntimeException failure) {
+            over = true;
             if (failure == null) {
                 future.complete((T) value);
             } else {
@@ -142,12 +154,22 @@ abstract class Exchange {
 
         @Override
         void lost(RuntimeException failure) {
+            over = true;
             future.completeExceptionally(failure);
         }
 
         @Override
         boolean isAbandoned() {
             return future.isDone();
+        }
+
+        /** Runs {@code step} if the future is completed by somebody else before the reply. */
+        void whenAbandoned(Runnable step) {
+            future.whenComplete((value, failure) -> {
+                if (!over) {
+                    step.run();
+                }
+            });
         }
     }
 }

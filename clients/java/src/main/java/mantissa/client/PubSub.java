@@ -10,7 +10,10 @@ import java.util.concurrent.ConcurrentHashMap;
  * are made again; messages in between are lost, as always with publish/subscribe.
  */
 public final class PubSub implements AutoCloseable {
-    /** Takes messages, on the connection's thread: it must not block. */
+    /**
+     * Takes messages, on the connection's thread: it must not block. What it throws goes to
+     * {@link ClientOptions#listenerErrors}, and the next message comes.
+     */
     public interface Listener {
         /** A message on a channel; {@code pattern} is null unless a pattern's subscription matched. */
         void message(String pattern, String channel, byte[] message);

@@ -5,6 +5,8 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import mantissa.number.DoubleReader;
+import mantissa.number.NumberWriter;
 
 /**
  * A reply of any shape. Commands whose replies differ with their arguments have this type; the accessors convert where
@@ -35,7 +37,13 @@ public final class Reply {
 
         @Override
         public Reply decimal(double value) {
-            return new Reply(Kind.DOUBLE, value);
+            byte[] text = new byte[NumberWriter.DOUBLE_MAX];
+            return new Reply(Kind.DOUBLE, Arrays.copyOf(text, NumberWriter.writeDouble(text, 0, value)));
+        }
+
+        @Override
+        public Reply decimal(double value, byte[] buffer, int offset, int length) {
+            return new Reply(Kind.DOUBLE, Arrays.copyOfRange(buffer, offset, offset + length));
         }
 
         @Override
@@ -55,6 +63,7 @@ public final class Reply {
     };
 
     private final Kind kind;
+    /** Bytes of a string, and of a double as it came; a Long, Boolean, ServerException or array of elements. */
     private final Object value;
 
     private Reply(Kind kind, Object value) {
@@ -70,32 +79,33 @@ public final class Reply {
         return kind == Kind.NULL;
     }
 
-    /** The bytes of a string, not copied; the text of a number as bytes; null for null. */
+    /** The bytes of a string, not copied; the text of a number as bytes, as it came; null for null. */
     public byte[] asBytes() {
-        if (kind == Kind.STRING) {
+        if (kind == Kind.STRING || kind == Kind.DOUBLE) {
             return (byte[]) value;
         }
         String text = asString();
         return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** A string read as UTF-8, the text of a number, or null. */
+    /** A string read as UTF-8, the text of a number as it came, a boolean as 1 or 0, or null. */
     public String asString() {
         return switch (kind) {
             case NULL -> null;
-            case STRING -> new String((byte[]) value, StandardCharsets.UTF_8);
-            case INTEGER, DOUBLE, BOOLEAN -> value.toString();
+            case STRING, DOUBLE -> new String((byte[]) value, StandardCharsets.UTF_8);
+            case INTEGER -> value.toString();
+            case BOOLEAN -> (boolean) value ? "1" : "0";
             case ERROR -> ((ServerException) value).getMessage();
             default -> throw wrong("a string");
         };
     }
 
-    /** An integer, a boolean as 1 or 0, or the integer that a string spells. */
+    /** An integer, a boolean as 1 or 0, or the integer that a string or a double's text spells. */
     public long asLong() {
         return switch (kind) {
             case INTEGER -> (long) value;
             case BOOLEAN -> (boolean) value ? 1 : 0;
-            case STRING -> Long.parseLong(asString());
+            case STRING, DOUBLE -> Long.parseLong(asString());
             default -> throw wrong("an integer");
         };
     }
@@ -103,9 +113,8 @@ public final class Reply {
     /** A number, or the one that a string spells. */
     public double asDouble() {
         return switch (kind) {
-            case DOUBLE -> (double) value;
             case INTEGER -> (long) value;
-            case STRING -> mantissa.number.DoubleReader.parse((byte[]) value, 0, ((byte[]) value).length);
+            case STRING, DOUBLE -> DoubleReader.parse((byte[]) value, 0, ((byte[]) value).length);
             default -> throw wrong("a number");
         };
     }
@@ -191,6 +200,11 @@ public final class Reply {
         @Override
         public void decimal(double value) {
             add(TYPE.decimal(value));
+        }
+
+        @Override
+        public void decimal(double value, byte[] buffer, int offset, int length) {
+            add(TYPE.decimal(value, buffer, offset, length));
         }
 
         @Override

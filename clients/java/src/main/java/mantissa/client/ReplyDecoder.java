@@ -333,11 +333,11 @@ final class ReplyDecoder {
         }
         if (depth == 0) {
             ReplyType<?> type = handler.expected();
-            complete(type == null ? null : guard(() -> type.decimal(value)));
+            complete(type == null ? null : guard(() -> type.decimal(value, buffer, at, end - at)));
             return;
         }
         try {
-            assemblies[depth - 1].decimal(value);
+            assemblies[depth - 1].decimal(value, buffer, at, end - at);
         } catch (RuntimeException broken) {
             fail(broken);
         }

@@ -37,6 +37,11 @@ public abstract class ReplyType<T> {
         throw unexpected("a double");
     }
 
+    /** The same with the text that came, for types that keep it; the buffer is valid during the call only. */
+    public T decimal(double value, byte[] buffer, int offset, int length) {
+        return decimal(value);
+    }
+
     /** A boolean of RESP3; RESP2 sends 1 or 0 instead. */
     public T bool(boolean value) {
         return integer(value ? 1 : 0);

@@ -12,9 +12,9 @@ import mantissa.number.NumberWriter;
 public final class ReplyTypes {
     private ReplyTypes() {}
 
-    /** A string as UTF-8; numbers as their text; null for null. */
+    /** A string as UTF-8; numbers as their text, as it came; null for null. */
     public static final ReplyType<String> STRING = new Text();
-    /** A string's bytes. */
+    /** A string's bytes, or those of a number's text; null for null. */
     public static final ReplyType<byte[]> BYTES = new Bytes();
     /** An integer, or a string that spells one; null for null. */
     public static final ReplyType<Long> LONG = new Longs();
@@ -55,6 +55,11 @@ public final class ReplyTypes {
             byte[] out = new byte[NumberWriter.DOUBLE_MAX];
             return text(out, 0, NumberWriter.writeDouble(out, 0, value));
         }
+
+        @Override
+        public String decimal(double value, byte[] buffer, int offset, int length) {
+            return text(buffer, offset, length);
+        }
     }
 
     private static final class Bytes extends ReplyType<byte[]> {
@@ -72,6 +77,17 @@ public final class ReplyTypes {
         public byte[] integer(long value) {
             byte[] out = new byte[NumberWriter.LONG_MAX];
             return Arrays.copyOf(out, NumberWriter.writeLong(out, 0, value));
+        }
+
+        @Override
+        public byte[] decimal(double value) {
+            byte[] out = new byte[NumberWriter.DOUBLE_MAX];
+            return Arrays.copyOf(out, NumberWriter.writeDouble(out, 0, value));
+        }
+
+        @Override
+        public byte[] decimal(double value, byte[] buffer, int offset, int length) {
+            return bulk(buffer, offset, length);
         }
     }
 
@@ -174,6 +190,11 @@ public final class ReplyTypes {
                 }
 
                 @Override
+                public void decimal(double value, byte[] buffer, int offset, int length) {
+                    list.add(element.decimal(value, buffer, offset, length));
+                }
+
+                @Override
                 public void nil() {
                     list.add(element.nil());
                 }
@@ -267,6 +288,11 @@ public final class ReplyTypes {
                 @Override
                 public void decimal(double value) {
                     add(STRING.decimal(value));
+                }
+
+                @Override
+                public void decimal(double value, byte[] buffer, int offset, int length) {
+                    add(STRING.decimal(value, buffer, offset, length));
                 }
 
                 @Override

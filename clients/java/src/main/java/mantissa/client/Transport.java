@@ -6,6 +6,7 @@ import java.net.SocketAddress;
 import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
 import java.net.UnixDomainSocketAddress;
+import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 
@@ -37,6 +38,9 @@ class Transport {
         InetSocketAddress target = (InetSocketAddress) address;
         if (target.isUnresolved()) {
             target = new InetSocketAddress(target.getHostString(), target.getPort());
+        }
+        if (target.isUnresolved()) {
+            throw new UnknownHostException("unknown host \"" + target.getHostString() + '"');
         }
         SocketChannel channel = SocketChannel.open();
         try {

@@ -148,7 +148,7 @@ class ClientTest {
     void aTimeoutLeavesTheConnection() {
         try (Client client = client()) {
             long id = client.call("CLIENT", "ID").asLong();
-            Command<Reply> slow = Command.of("BLPOP", "none", 0.2);
+            Command<Reply> slow = Command.of("WAIT", 1, 200);
             assertThrows(CommandTimeoutException.class, () -> client.run(slow, Duration.ofMillis(20)));
             assertEquals("after", client.call("ECHO", "after").asString());
             assertEquals(id, client.call("CLIENT", "ID").asLong());
@@ -158,7 +158,7 @@ class ClientTest {
     @Test
     void aLostConnectionIsMadeAnew() {
         try (Client client = client()) {
-            CompletableFuture<Reply> waiting = client.send(Command.of("BLPOP", "none", 30));
+            CompletableFuture<Reply> waiting = client.send(Command.of("WAIT", 1, 30_000));
             client.breakSocket();
             Throwable failure = assertThrows(java.util.concurrent.CompletionException.class, waiting::join).getCause();
             assertEquals(ConnectionLostException.class, failure.getClass());
@@ -190,6 +190,77 @@ class ClientTest {
     }
 
     @Test
+    void aListenerMayThrow() throws Exception {
+        BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+        BlockingQueue<Throwable> thrown = new LinkedBlockingQueue<>();
+        ClientOptions options = options().listenerErrors((thread, failure) -> {
+            thrown.add(failure);
+            throw new IllegalStateException("the handler throws too");
+        });
+        try (Client client = client(); PubSub subscriber = PubSub.connect(options, (pattern, channel, message) -> {
+            seen.add(new String(message));
+            throw new IllegalStateException("no more");
+        })) {
+            subscriber.subscribe("throwing");
+            for (int round = 0; round < 10; round++) {
+                assertEquals(1, client.call("PUBLISH", "throwing", round).asLong());
+            }
+            for (int round = 0; round < 10; round++) {
+                assertEquals(Integer.toString(round), seen.poll(20, TimeUnit.SECONDS));
+                assertEquals("no more", thrown.poll(20, TimeUnit.SECONDS).getMessage());
+            }
+        }
+    }
+
+    @Test
+    void aThrowingListenerIsReportedByTheThread() throws Exception {
+        BlockingQueue<Throwable> thrown = new LinkedBlockingQueue<>();
+        Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> thrown.add(failure));
+        try (Client client = client(); PubSub subscriber = PubSub.connect(options(), (pattern, channel, message) -> {
+            throw new IllegalStateException(channel);
+        })) {
+            subscriber.subscribe("reported");
+            client.call("PUBLISH", "reported", "x");
+            assertEquals("reported", thrown.poll(20, TimeUnit.SECONDS).getMessage());
+        } finally {
+            Thread.setDefaultUncaughtExceptionHandler(before);
+        }
+    }
+
+    @Test
+    void aPasswordRefusedLaterIsTheErrorOfWhatWaits() throws Exception {
+        try (Client admin = client()) {
+            admin.call("ACL", "SETUSER", "passing", "on", ">old", "+@all", "~*");
+            try (Client client = Client.connect(options().auth("passing", "old"))) {
+                admin.call("ACL", "SETUSER", "passing", "<old", ">new");
+                client.breakSocket();
+                for (int round = 0; round < 3; round++) {
+                    assertEquals("WRONGPASS",
+                            assertThrows(ServerException.class, () -> client.call("SET", "k", 1)).code());
+                }
+                admin.call("ACL", "SETUSER", "passing", ">old");
+                String seen = null;
+                while (seen == null) {
+                    try {
+                        seen = client.call("PING").asString();
+                    } catch (ServerException notYet) {
+                        assertEquals("WRONGPASS", notYet.code());
+                    }
+                }
+                assertEquals("PONG", seen);
+            }
+        }
+    }
+
+    @Test
+    void anUnknownHostIsNamed() {
+        String why = assertThrows(ConnectionLostException.class,
+                () -> Client.connect(ClientOptions.tcp("nosuch.invalid", 1))).getMessage();
+        assertEquals("can not connect: unknown host \"nosuch.invalid\"", why);
+    }
+
+    @Test
     void scriptsAreSentWhereTheyAreMissing() {
         Script script = new Script("return {KEYS[1], ARGV[1] + 1}");
         try (Client client = client()) {
@@ -207,7 +278,7 @@ class ClientTest {
     @Test
     void queuesAreBounded() {
         try (Client client = Client.connect(options().maxPending(10))) {
-            client.send(Command.of("BLPOP", "none", 30));
+            client.send(Command.of("WAIT", 1, 30_000));
             for (int index = 1; index < 10; index++) {
                 client.send(Command.of("PING"));
             }

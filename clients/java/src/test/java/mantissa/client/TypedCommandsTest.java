@@ -3,12 +3,14 @@ package mantissa.client;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
 import mantissa.client.commands.BitmapCommands;
 import mantissa.client.commands.BloomFilterCommands;
+import mantissa.client.commands.CuckooFilterCommands;
 import mantissa.client.commands.HashCommands;
 import mantissa.client.commands.JsonCommands;
 import mantissa.client.commands.KeyCommands;
@@ -44,8 +46,11 @@ class TypedCommandsTest {
     }
 
     private static void strings(Client client) {
-        assertTrue(client.run(StringCommands.set("k", 5)));
-        assertFalse(client.run(StringCommands.set("k", 6, "NX")));
+        assertEquals("OK", client.run(StringCommands.set("k", 5)).asString());
+        assertTrue(client.run(StringCommands.set("k", 6, "NX")).isNull());
+        assertFalse(client.run(StringCommands.set("k", 6, "NX").as(ReplyTypes.BOOLEAN)));
+        assertNull(client.run(StringCommands.set("new", 1, "GET")).asString());
+        assertEquals("1", client.run(StringCommands.set("new", 2, "GET")).asString());
         assertEquals("5", client.run(StringCommands.get("k")));
         assertEquals(7L, client.run(StringCommands.incrby("k", 2)));
         assertEquals(7.5, client.run(StringCommands.incrbyfloat("k", 0.5)));
@@ -66,7 +71,15 @@ class TypedCommandsTest {
         assertEquals(List.of("a", "b", "c"), client.run(ListCommands.lrange("l", 0, -1)));
         assertEquals(2L, client.run(SetCommands.sadd("s", "x", "y")));
         assertTrue(client.run(SetCommands.sismember("s", "x")));
-        assertEquals(2L, client.run(SortedSetCommands.zadd("z", 1.5, "a", 2, "b")));
+        assertEquals(2, client.run(SortedSetCommands.zadd("z", 1.5, "a", 2, "b")).asLong());
+        assertEquals(2.5, client.run(SortedSetCommands.zadd("z", "INCR", 1, "a")).asDouble());
+        assertEquals("2.5", client.run(SortedSetCommands.zadd("z", "INCR", 0, "a")).asString());
+        assertTrue(client.run(SortedSetCommands.zadd("z", "NX", "INCR", 1, "a")).isNull());
+        assertEquals(0, client.run(SortedSetCommands.zrevrank("z", "a")).asLong());
+        assertEquals(2.5,
+                client.run(SortedSetCommands.zrevrank("z", "a", "WITHSCORE")).asList().get(1).asDouble());
+        assertEquals(1.25, client.run(SortedSetCommands.zincrby("z", -1.25, "a")));
+        assertEquals(1.5, client.run(SortedSetCommands.zincrby("z", 0.25, "a")));
         assertEquals(1.5, client.run(SortedSetCommands.zscore("z", "a")));
         assertArrayEquals(new double[] {1.5, Double.NaN, 2}, client.run(SortedSetCommands.zmscore("z", "a", "no", "b")));
         ScoredMembers popped = client.run(SortedSetCommands.zpopmin("z"));
@@ -83,6 +96,10 @@ class TypedCommandsTest {
         assertEquals(Map.of("databases", "16"), client.run(ServerCommands.configGet("databases")));
         assertTrue(client.run(JsonCommands.jsonSet("j", "$", "{\"a\":1}")));
         assertEquals("{\"a\":1}", client.run(JsonCommands.jsonGet("j")));
+        assertTrue(client.run(JsonCommands.jsonSet("j", "$.s", "\"four\"")));
+        assertEquals(4, client.run(JsonCommands.jsonStrlen("j", ".s")).asLong());
+        assertEquals(4, client.run(JsonCommands.jsonStrlen("j", "$.s")).asList().get(0).asLong());
+        assertEquals(List.of(1L, 0L), client.run(CuckooFilterCommands.cfInsertnx("cf", "ITEMS", "x", "x")));
         assertTrue(client.run(BloomFilterCommands.bfAdd("bf", "x")));
         assertEquals(List.of(true, false), client.run(BloomFilterCommands.bfMexists("bf", "x", "y")));
         assertTrue(client.run(TDigestCommands.tdigestCreate("td")));

@@ -105,8 +105,8 @@ public final class CuckooFilterCommands {
      * <p>{@code CF.INSERTNX key [CAPACITY capacity] [NOCREATE] ITEMS item [item ...]}.
      * Complexity: O(N*K) for N items and K filters.
      */
-    public static Command<Long> cfInsertnx(String key, Object... words) {
-        return Words.of(ReplyTypes.LONG, new Object[] {"CF.INSERTNX", key}, words);
+    public static Command<List<Long>> cfInsertnx(String key, Object... words) {
+        return Words.of(ReplyTypes.LONGS, new Object[] {"CF.INSERTNX", key}, words);
     }
 
     /**

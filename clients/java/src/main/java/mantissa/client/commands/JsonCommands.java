@@ -35,8 +35,8 @@ public final class JsonCommands {
      * <p>{@code JSON.ARRINSERT key path index value [value ...]}.
      * Complexity: O(N) for N bytes searched.
      */
-    public static Command<Long> jsonArrinsert(String key, Object path, long index, Object... values) {
-        return Words.of(ReplyTypes.LONG, new Object[] {"JSON.ARRINSERT", key, path, index}, values);
+    public static Command<Reply> jsonArrinsert(String key, Object path, long index, Object... values) {
+        return Words.of(Reply.TYPE, new Object[] {"JSON.ARRINSERT", key, path, index}, values);
     }
 
     /**
@@ -185,8 +185,8 @@ public final class JsonCommands {
      * <p>{@code JSON.OBJKEYS key [path]}.
      * Complexity: O(N) for N bytes searched.
      */
-    public static Command<List<String>> jsonObjkeys(String key, Object... options) {
-        return Words.of(ReplyTypes.STRINGS, new Object[] {"JSON.OBJKEYS", key}, options);
+    public static Command<Reply> jsonObjkeys(String key, Object... options) {
+        return Words.of(Reply.TYPE, new Object[] {"JSON.OBJKEYS", key}, options);
     }
 
     /**
@@ -235,8 +235,8 @@ public final class JsonCommands {
      * <p>{@code JSON.STRLEN key [path]}.
      * Complexity: O(N) for N bytes searched.
      */
-    public static Command<Long> jsonStrlen(String key, Object... options) {
-        return Words.of(ReplyTypes.LONG, new Object[] {"JSON.STRLEN", key}, options);
+    public static Command<Reply> jsonStrlen(String key, Object... options) {
+        return Words.of(Reply.TYPE, new Object[] {"JSON.STRLEN", key}, options);
     }
 
     /**

@@ -46,8 +46,8 @@ public final class SortedSetCommands {
      * <p>{@code ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]}.
      * Complexity: O(M*log(N)) for M members added to a set of N.
      */
-    public static Command<Long> zadd(String key, Object... words) {
-        return Words.of(ReplyTypes.LONG, new Object[] {"ZADD", key}, words);
+    public static Command<Reply> zadd(String key, Object... words) {
+        return Words.of(Reply.TYPE, new Object[] {"ZADD", key}, words);
     }
 
     /**
@@ -96,7 +96,7 @@ public final class SortedSetCommands {
      * <p>{@code ZINCRBY key increment member}.
      * Complexity: O(log(N)) for a set of N members.
      */
-    public static Command<Double> zincrby(String key, long increment, Object member) {
+    public static Command<Double> zincrby(String key, double increment, Object member) {
         return Words.of(ReplyTypes.DOUBLE, new Object[] {"ZINCRBY", key, increment, member});
     }
 
@@ -316,8 +316,8 @@ public final class SortedSetCommands {
      * <p>{@code ZREVRANK key member [WITHSCORE]}.
      * Complexity: O(log(N)) for a set of N members.
      */
-    public static Command<Long> zrevrank(String key, Object member, Object... options) {
-        return Words.of(ReplyTypes.LONG, new Object[] {"ZREVRANK", key, member}, options);
+    public static Command<Reply> zrevrank(String key, Object member, Object... options) {
+        return Words.of(Reply.TYPE, new Object[] {"ZREVRANK", key, member}, options);
     }
 
     /**

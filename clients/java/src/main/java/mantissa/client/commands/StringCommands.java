@@ -228,8 +228,8 @@ public final class StringCommands {
      * milliseconds|KEEPTTL]}.
      * Complexity: O(1).
      */
-    public static Command<Boolean> set(String key, Object value, Object... options) {
-        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"SET", key, value}, options);
+    public static Command<Reply> set(String key, Object value, Object... options) {
+        return Words.of(Reply.TYPE, new Object[] {"SET", key, value}, options);
     }
 
     /**
