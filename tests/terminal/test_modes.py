@@ -71,7 +71,7 @@ def test_key_statistics(subject, cli):
         assert "100 % of the keys take at most" in text and "(9 keys)" in text
     with subject.connect() as connection:
         connection.call("SET", "large", "x" * 3_000_000)
-    assert re.search("100 % of the keys take at most +2.8", cli(subject, "--keystats").out.decode())
+    assert re.search("100 % of the keys take at most +3.00M", cli(subject, "--keystats").out.decode())
 
 
 def test_all_keys_are_listed(subject, cli):

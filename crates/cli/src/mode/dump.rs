@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use crate::connection::Connection;
 use crate::format;
 use crate::session::Session;
 use crate::target::Target;
@@ -14,18 +15,17 @@ use crate::transfer;
 /// How many bytes end a dump whose size is not known beforehand; they are announced before it.
 const END_MARK_SIZE: usize = 40;
 const BUFFER_SIZE: usize = 64 * 1024;
-/// What a server is told before it is asked for a dump. Valkey sends fields that expire only to who reads
-/// what its version 9 writes.
-const WISHES: [(&str, &str); 3] = [("capa", "eof"), ("rdb-only", "1"), ("version", "9.0.0")];
+/// Tells Valkey that its version 9 is understood: it sends fields that expire to nobody else.
+const VALKEY: (&str, &str) = ("version", "9.0.0");
 
 /// Saves a dump, of the functions only if so.
 pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> io::Result<bool> {
+    let version = is_valkey(session.connection()?)?.then_some(VALKEY);
     let filter = functions_only.then_some(("rdb-filter-only", "functions"));
-    for (name, value) in WISHES.into_iter().chain(filter) {
+    for (name, value) in [("capa", "eof"), ("rdb-only", "1")].into_iter().chain(version).chain(filter) {
         eprintln!("sending REPLCONF {name} {value}");
         if let Err(error) = session.expect(&["REPLCONF", name, value])
             && functions_only
-            && name != "version"
         {
             return Err(error);
         }
@@ -60,8 +60,9 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
 /// Drops the dump and prints the commands that follow it, a line each, until the server hangs up.
 pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
     eprintln!("sending REPLCONF capa eof");
-    // A server that does not know them sends the size of the dump.
-    for (name, value) in [WISHES[0], WISHES[2]] {
+    // A server that does not know it sends the size of the dump.
+    let version = is_valkey(session.connection()?)?.then_some(VALKEY);
+    for (name, value) in [("capa", "eof")].into_iter().chain(version) {
         let _an_error_reply_changes_nothing = session.expect(&["REPLCONF", name, value]);
     }
     let connection = session.connection()?;
@@ -86,7 +87,8 @@ pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
 /// Writes a dump of all that a server holds, of one instant if the server has replicas.
 pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
     let mut connection = Target { database: 0, ..target.clone() }.open()?;
-    for (name, value) in WISHES {
+    let version = is_valkey(&mut connection)?.then_some(VALKEY);
+    for (name, value) in [("capa", "eof"), ("rdb-only", "1")].into_iter().chain(version) {
         // A server that does not know them is asked all the same.
         connection.ask(&["REPLCONF", name, value])?;
     }
@@ -102,6 +104,13 @@ pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     out.flush()
+}
+
+/// Whether a server says that it is Valkey.
+fn is_valkey(connection: &mut Connection) -> io::Result<bool> {
+    let info = connection.ask(&["INFO", "server"])?;
+    let name = b"valkey_version:";
+    Ok(info.as_bytes().is_some_and(|text| text.windows(name.len()).any(|part| part == name)))
 }
 
 /// How far a dump goes that is being received.
