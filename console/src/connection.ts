@@ -19,8 +19,12 @@ export class CommandError extends Error {
   }
 }
 
-/** The connection ended before the reply came. */
-export class LostError extends Error {}
+/** The connection ended before the reply came, or was not there. */
+export class LostError extends Error {
+  constructor(message = "There is no connection to the server.") {
+    super(message);
+  }
+}
 
 interface Waiting {
   resolve: (reply: Reply) => void;
@@ -83,7 +87,7 @@ export class Connection {
   }
 
   call(...words: Word[]): Promise<Reply> {
-    if (this.state !== "ready") return Promise.reject(new LostError("There is no connection to the server."));
+    if (this.state !== "ready") return Promise.reject(new LostError());
     return this.send(words);
   }
 

@@ -1,12 +1,50 @@
 // Who is logged in, what that user may do, and the commands that the views run.
-import { Connection, type Login, type Word } from "./connection";
+import { CommandError, Connection, LostError, type Login, type Word } from "./connection";
 import { Store } from "./store";
-import { fields, isError, numberOf, show, type Reply } from "./text";
+import { fields, isError, jsonOf, numberOf, show, type Reply, type Text } from "./text";
 
 /** What the server's settings say of the console. */
 export interface About {
   label: string;
 }
+
+/** What was to be changed is not what was shown any more. Nothing was written. */
+export class ChangedError extends Error {
+  constructor(what: string) {
+    super(`${what} has changed meanwhile: nothing was written.`);
+  }
+}
+
+/** The outcome of `work`; that a key has another type now is a ChangedError. */
+export async function orChanged<T>(what: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const isOther = error instanceof CommandError && /^WRONGTYPE|wrong Redis type/.test(error.message);
+    throw isOther ? new ChangedError(what) : error;
+  }
+}
+
+/** A change that is made only to what was shown. */
+export interface Exchange {
+  /** What it changes, as the first words of a sentence. */
+  what: string;
+  key: Text;
+  reads: Word[][];
+  /** Whether the replies to `reads` are what was shown. */
+  isShown: (replies: Reply[]) => boolean;
+  writes: Word[][];
+  /** It has changed, and is to be shown anew. */
+  onChanged: () => void;
+}
+
+/** For `isShown`: whether replies are these. */
+export function are(...shown: Reply[]): (replies: Reply[]) => boolean {
+  return (replies) => jsonOf(replies) === jsonOf(shown);
+}
+
+/** How often an exchange begins anew because others write to the key between its reads and its writes. */
+const ROUNDS_MAX = 20;
 
 /** Commands that a view needs to make sense, and those that change something. Their words after the name are
  * arguments that the command would take. */
@@ -60,7 +98,8 @@ const ASKED: Record<string, string[]> = {
   "edit TDIS-TYPE": ["TDIGEST.ADD", "k", "1"],
   delete: ["UNLINK", "k"],
   rename: ["RENAMENX", "k", "l"],
-  expire: ["PEXPIRE", "k", "1"],
+  expire: ["EXPIRE", "k", "1"],
+  exchange: ["WATCH", "k"],
   memory: ["MEMORY", "USAGE", "k"],
   bigKeys: ["MANTISSA.KEYS", "BIG"],
 };
@@ -132,27 +171,42 @@ export class Session {
   /** Runs a command that waits, on a connection of its own: what the views ask meanwhile is answered. */
   async callApart(...words: Word[]): Promise<Reply> {
     this.check(words);
-    // Fails: it is not to run at some time later, when the server is back.
-    if (this.main.state !== "ready") return this.main.call(...words);
+    return this.apart((connection) => connection.call(...words));
+  }
+
+  private async apart<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    // It is not to run at some time later, when the server is back.
+    if (this.main.state !== "ready") throw new LostError();
     const connection = this.connect();
     connection.open();
     try {
       await connection.whenReady();
-      return await connection.call(...words);
+      return await work(connection);
     } finally {
       this.disconnect(connection);
     }
   }
 
-  /** Runs commands as a transaction. Errors of single ones are thrown. */
-  async together(...commands: Word[][]): Promise<Reply[]> {
-    for (const words of commands) this.check(words);
-    const calls = [["MULTI"], ...commands, ["EXEC"]].map((words) => this.main.call(...words));
-    const outcomes = await Promise.allSettled(calls);
-    for (const outcome of outcomes.slice(0, -1)) if (outcome.status === "rejected") throw outcome.reason;
-    const replies = (await calls[calls.length - 1]) as Reply[];
-    for (const reply of replies) if (isError(reply)) throw new Error(reply.error);
-    return replies;
+  /** Reads what was shown, and writes if it still is that, in one atomic step: by WATCH, on a connection of its own.
+   * Throws ChangedError if it is not. */
+  async exchange({ what, key, reads, isShown, writes, onChanged }: Exchange): Promise<Reply[]> {
+    for (const words of writes) this.check(words);
+    const tries = this.apart(async (connection) => {
+      for (let round = 0; round < ROUNDS_MAX; round += 1) {
+        const calls = [["WATCH", key], ...reads].map((words) => connection.call(...words));
+        const [, ...found] = await Promise.all(calls);
+        if (!isShown(found)) break;
+        const replies = await transact(connection, writes);
+        if (replies !== null) return replies;
+      }
+      throw new ChangedError(what);
+    });
+    try {
+      return await orChanged(what, tries);
+    } catch (error) {
+      if (error instanceof ChangedError) onChanged();
+      throw error;
+    }
   }
 
   /** In read-only mode, refuses what is not known to read only. */
@@ -246,6 +300,16 @@ export class Session {
     const found = numberOf(fields(reply).get("databases") ?? 16);
     return Number.isFinite(found) ? found : 16;
   }
+}
+
+/** Runs commands as a transaction; errors of single ones are thrown. `null`: a key that was watched has changed, and none of them ran. */
+async function transact(connection: Connection, commands: Word[][]): Promise<Reply[] | null> {
+  const calls = [["MULTI"], ...commands, ["EXEC"]].map((words) => connection.call(...words));
+  const outcomes = await Promise.allSettled(calls);
+  for (const outcome of outcomes.slice(0, -1)) if (outcome.status === "rejected") throw outcome.reason;
+  const replies = (await calls[calls.length - 1]) as Reply[] | null;
+  for (const reply of replies ?? []) if (isError(reply)) throw new Error(reply.error);
+  return replies;
 }
 
 /** Commands of the category `read` that the views use, for users who may not ask which there are. */

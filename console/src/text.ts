@@ -104,15 +104,36 @@ function escapeBytes(bytes: Uint8Array): string {
   const parts: string[] = [];
   for (const byte of bytes) {
     if (byte === 0x5c) parts.push("\\\\");
+    else if (byte === 13) parts.push("\\r");
     else if (byte === 10 || byte === 9 || (byte >= 32 && byte < 127)) parts.push(String.fromCharCode(byte));
     else parts.push("\\x" + byte.toString(16).padStart(2, "0"));
   }
   return parts.join("");
 }
 
-/** What was typed where `like` was shown: escapes stand for bytes only where they were shown. */
-export function typed(input: string, like: Text | null): Text {
-  return like !== null && isBytes(like) ? unescape(input) : input;
+/** Whether text has escapes where it is edited: bytes that are no UTF-8, and text that a field of a form would
+ * change. A field makes LF of CR; one of a single line (`isLine`) drops both. */
+export function isEscaped(text: Text, isLine = false): boolean {
+  return isBytes(text) || (isLine ? /[\r\n]/ : /\r/).test(text);
+}
+
+/** Text for a field where it is edited. `typed` takes it back to the same bytes. */
+export function editable(text: Text, isLine = false): string {
+  if (!isBytes(text) && !isEscaped(text, isLine)) return text;
+  const escaped = isBytes(text)
+    ? escapeBytes(bytesOf(text))
+    : text.replaceAll("\\", "\\\\").replaceAll("\r", "\\r");
+  return isLine ? escaped.replaceAll("\n", "\\n") : escaped;
+}
+
+/** The label of a field for text, which says so where escapes are typed. */
+export function labelFor(label: string, text: Text, isLine = false): string {
+  return isEscaped(text, isLine) ? `${label}, with escapes: \\r, \\xff, \\\\ for \\` : label;
+}
+
+/** What was typed where `like` was to be edited: escapes stand for bytes only where they were shown. */
+export function typed(input: string, like: Text | null, isLine = false): Text {
+  return like !== null && isEscaped(like, isLine) ? unescape(input) : input;
 }
 
 /** Text with `\xNN`, `\n`, `\r`, `\t` and `\\` as bytes. */

@@ -7,7 +7,7 @@ import pytest
 from support.servers import free_port, subject_path
 from support.waiting import eventually
 
-from .test_keys import answer, rows
+from .test_keys import answer, log_in, rows
 
 
 def visit(server, open_page, path, heading):
@@ -237,6 +237,18 @@ def test_saves(server, open_page, check_accessibility):
     check_accessibility(page)
 
 
+def test_settings_that_a_user_may_not_read_are_unknown(server, open_page):
+    server.redis.call("CONFIG", "SET", "appendonly", "yes")
+    server.redis.call("ACL", "SETUSER", "ada", "on", ">pw", "~*", "&*", "+@all", "-config")
+    server.redis.call("CONFIG", "SET", "requirepass", "p")
+    page = open_page(server, "#/saves")
+    log_in(page, "ada", "pw")
+    page.get_by_role("heading", name="Saves", exact=True).wait_for()
+    page.get_by_role("region", name="Append-only file").get_by_text("Folder").wait_for()
+    found = dict(rows(page, "Dump")) | dict(rows(page, "Append-only file"))
+    assert [found[name] for name in ("Save points", "File", "Synced", "Folder")] == ["–"] * 4
+
+
 def test_archive(start_server, open_page, check_accessibility, tmp_path):
     port, archive = free_port(), tmp_path / "archive"
     subprocess.run([subject_path(), "archive", "init", archive], check=True, capture_output=True)
@@ -271,3 +283,21 @@ def test_all_views_fit_and_write_nothing(server, open_page, check_accessibility,
         for word in ("Delete", "Empty it", "New user", "Save now", "Start", "Write into the file", "Load a library"):
             assert page.get_by_role("button", name=word, exact=True).count() == 0
     assert before in server.redis.call("INFO", "persistence")
+
+
+@pytest.mark.parametrize("path", ["clients", "users"])
+def test_wide_tables_scroll_by_themselves(server, open_page, path):
+    server.redis.call("CLIENT", "SETNAME", "a-name-that-is-longer-than-a-screen-is-wide-" * 5)
+    rules = [f"~app:some:prefix:number:{number}:*" for number in range(20)]
+    server.redis.call("ACL", "SETUSER", "ada" * 30, "on", "nopass", *rules, "~" + "long" * 40, "+@read", "-get")
+    page = open_page(server, f"#/{path}", viewport={"width": 360, "height": 700})
+    label, word = {"clients": ("Clients", "a-name-that-is"), "users": ("Rules of users", "adaada")}[path]
+    page.get_by_role("region", name=label, exact=True).get_by_text(word).first.wait_for()
+    for element in ("document.documentElement", "document.querySelector('main')"):
+        width = page.evaluate(f"[{element}.scrollWidth, {element}.clientWidth]")
+        assert width[0] <= width[1], (element, width)
+    # The buttons at the end of a row can be reached.
+    button = page.get_by_role("region", name=label, exact=True).get_by_role("button").last
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    assert 0 <= box["x"] and box["x"] + box["width"] <= 360

@@ -6,8 +6,9 @@ import {
   bytes,
   count,
   duration,
+  editable,
   fields,
-  isBytes,
+  labelFor,
   numberOf,
   show,
   typed,
@@ -34,7 +35,7 @@ export function BulkDelete(props: {
   onClose: (changed: boolean) => void;
 }) {
   const { session } = props;
-  const [prefix, setPrefix] = useState(show(props.prefix));
+  const [prefix, setPrefix] = useState(editable(props.prefix, true));
   const [pattern, setPattern] = useState(props.pattern);
   const [type, setType] = useState(props.type);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
@@ -59,7 +60,7 @@ export function BulkDelete(props: {
   const run = async (isDry: boolean) => {
     setError("");
     setProgress(0);
-    const words: Text[] = ["MANTISSA.DELETE", isBytes(props.prefix) ? typed(prefix, props.prefix) : prefix];
+    const words: Text[] = ["MANTISSA.DELETE", typed(prefix, props.prefix, true)];
     if (pattern !== "") words.push("MATCH", pattern);
     if (type !== "") words.push("TYPE", type);
     if (isDry) words.push("DRYRUN");
@@ -102,7 +103,12 @@ export function BulkDelete(props: {
     <Dialog title="Delete many keys" onClose={() => props.onClose(changed)}>
       <div class="row">
         <div class="grow">
-          <Field label="Keys that begin with" value={prefix} onInput={ask(setPrefix)} disabled={isRunning} />
+          <Field
+            label={labelFor("Keys that begin with", props.prefix, true)}
+            value={prefix}
+            onInput={ask(setPrefix)}
+            disabled={isRunning}
+          />
         </div>
         <div class="grow">
           <Field

@@ -1,11 +1,22 @@
 // A key: what is true of every key, and below it the view of its type.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../session";
 import { useLoaded, useStore } from "../store";
 import { FormDialog } from "../form";
-import { bytes, duration, isBytes, numberOf, show, typed, type Text } from "../text";
-import { attempt, Button, confirm, copy, Failure } from "../ui";
+import {
+  bytes,
+  duration,
+  editable,
+  isBytes,
+  isEscaped,
+  labelFor,
+  numberOf,
+  show,
+  typed,
+  type Text,
+} from "../text";
+import { attempt, Button, confirm, copy, Failure, notify } from "../ui";
 import { typeName } from "../value_types";
 import { HashValue } from "./values/hash";
 import { JsonValue } from "./values/json";
@@ -60,6 +71,14 @@ export function KeyPane(props: {
     };
   }, [session, name, round]);
   const found = about.value;
+  // What was open in the view of another type is gone: that is not to be a riddle.
+  const typeBefore = useRef("none");
+  const type = found?.type ?? "none";
+  useEffect(() => {
+    if (typeBefore.current !== "none" && type !== "none" && type !== typeBefore.current)
+      notify(`This key has become another: ${typeName(type)}.`, true);
+    typeBefore.current = type;
+  }, [type]);
   const change = () => about.again();
   const remove = async () => {
     const question = `${show(name).slice(0, 300)}\n\nThe key and its value will be gone.`;
@@ -93,7 +112,7 @@ export function KeyPane(props: {
             <Button label="Ask again" onClick={() => setRound(round + 1)}>
               ↻
             </Button>
-            {session.may("expire") && !readOnly && (
+            {session.may("expire") && session.may("exchange") && !readOnly && (
               <Button onClick={() => setDialog("expiry")}>Expiry</Button>
             )}
             {session.may("rename") && !readOnly && (
@@ -115,9 +134,9 @@ export function KeyPane(props: {
           title="Rename"
           deed="Rename"
           onClose={() => setDialog("")}
-          asked={[{ name: "to", label: "New name", value: show(name) }]}
+          asked={[{ name: "to", label: labelFor("New name", name, true), value: editable(name, true) }]}
           run={async ({ to }) => {
-            const target = typed(to!, name);
+            const target = typed(to!, name, true);
             if ((await session.call("RENAMENX", name, target)) !== 1)
               throw new Error("A key of this name is there.");
             props.onOpen(target);
@@ -125,26 +144,67 @@ export function KeyPane(props: {
         />
       )}
       {dialog === "expiry" && found && (
-        <FormDialog
-          title="Expiry"
-          onClose={() => setDialog("")}
-          asked={[
-            {
-              name: "seconds",
-              label: "Seconds from now on; nothing for no expiry",
-              placeholder: "never",
-              value: found.ttlMs < 0 ? "" : String(Math.ceil(found.ttlMs / 1000)),
-            },
-          ]}
-          run={async ({ seconds }) => {
-            if (seconds!.trim() === "") await session.call("PERSIST", name);
-            else await session.call("EXPIRE", name, seconds!.trim());
+        <ExpiryDialog
+          session={session}
+          name={name}
+          about={found}
+          onClose={() => {
+            setDialog("");
             change();
           }}
         />
       )}
     </>
   );
+}
+
+function ExpiryDialog(props: { session: Session; name: Text; about: About; onClose: () => void }) {
+  const { session, name } = props;
+  // What is true of the key later does not change what was shown.
+  const [about] = useState(props.about);
+  const shown = secondsOf(about.ttlMs);
+  return (
+    <FormDialog
+      title="Expiry"
+      onClose={props.onClose}
+      asked={[
+        {
+          name: "seconds",
+          label: "Seconds from now on; nothing for no expiry",
+          placeholder: "never",
+          value: shown,
+        },
+      ]}
+      run={async (words) => {
+        const seconds = checkedSeconds(words.seconds!);
+        if (seconds === shown) return;
+        await session.exchange({
+          what: "The key",
+          key: name,
+          reads: [
+            ["TYPE", name],
+            ["PTTL", name],
+          ],
+          isShown: ([type, ttl]) => show(type) === about.type && numberOf(ttl) < 0 === about.ttlMs < 0,
+          writes: [seconds === "" ? ["PERSIST", name] : ["EXPIRE", name, seconds]],
+          onChanged: () => {},
+        });
+      }}
+    />
+  );
+}
+
+/** Milliseconds until something expires, less than 0 for never, as seconds in a field. */
+export function secondsOf(ttlMs: number): string {
+  return ttlMs < 0 ? "" : String(Math.ceil(ttlMs / 1000));
+}
+
+/** The seconds of a field. What expires at once would be deleted, and a deletion is to be called one. */
+export function checkedSeconds(input: string): string {
+  const seconds = input.trim();
+  if (seconds !== "" && !(Number(seconds) > 0))
+    throw new Error("The expiry must be more than 0 seconds, or nothing.");
+  return seconds;
 }
 
 function valueOf(props: ValueProps): ComponentChildren {
@@ -174,15 +234,19 @@ function valueOf(props: ValueProps): ComponentChildren {
 
 /** Text of an element in a table: long text is cut, and whole in the editor. */
 export function Cell(props: { text: unknown }) {
-  const text = show(props.text);
+  const it = typeof props.text === "string" || isBytes(props.text) ? props.text : show(props.text);
+  const text = editable(it);
   return (
-    <span class={isBytes(props.text) ? "bytes" : ""}>
-      {text.length > 300 ? `${text.slice(0, 300)}…` : text}
-    </span>
+    <span class={isEscaped(it) ? "bytes" : ""}>{text.length > 300 ? `${text.slice(0, 300)}…` : text}</span>
   );
 }
 
 /** Whether what changes values is offered: not in the read-only mode, and not to users who may not write. */
 export function useWriting(props: ValueProps): boolean {
   return !useStore(props.session.readOnly) && props.session.may(`edit ${props.type}`);
+}
+
+/** Whether what changes only what was shown is offered, too. */
+export function useExchanging(props: ValueProps): boolean {
+  return useWriting(props) && props.session.may("exchange");
 }

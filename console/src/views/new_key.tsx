@@ -9,13 +9,13 @@ type Making = { words: (key: string, value: string, more: string) => string[]; v
 /** The command that makes a key of each type, and what its words are called. */
 const MAKING: Record<string, Making> = {
   string: { value: "Value", words: (key, value) => ["SET", key, value, "NX"] },
-  hash: { more: "Field", value: "Value", words: (key, value, field) => ["HSET", key, field, value] },
+  hash: { more: "Field", value: "Value", words: (key, value, field) => ["HSETNX", key, field, value] },
   list: { value: "First element", words: (key, value) => ["RPUSH", key, value] },
   set: { value: "First member", words: (key, value) => ["SADD", key, value] },
   zset: {
     more: "Score",
     value: "First member",
-    words: (key, value, score) => ["ZADD", key, score || "0", value],
+    words: (key, value, score) => ["ZADD", key, "NX", score || "0", value],
   },
   stream: { more: "Field", value: "Value", words: (key, value, field) => ["XADD", key, "*", field, value] },
   JSON: { value: "Document", words: (key, value) => ["JSON.SET", key, "$", value, "NX"] },
@@ -37,7 +37,9 @@ export function NewKey(props: { session: Session; onClose: () => void; onMade: (
           try {
             if ((await props.session.call("EXISTS", key)) !== 0)
               throw new Error("A key of this name is there.");
-            await props.session.call(...making.words(key, value, more));
+            // Nothing is made if it has come meanwhile.
+            const reply = await props.session.call(...making.words(key, value, more));
+            if (reply === null || reply === 0) throw new Error("A key of this name is there.");
             props.onMade(key);
           } catch (failure) {
             setError((failure as Error).message);

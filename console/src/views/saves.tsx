@@ -20,14 +20,18 @@ export function Saves(props: { session: Session }) {
     ]);
     return {
       info: parseInfo(show(info)),
-      settings: fields(settings),
+      settings: settings === null ? null : fields(settings),
       archive: archive === null ? null : fields(archive),
       snapshots: Array.isArray(snapshots) ? snapshots.map(fields) : [],
     };
   }, [session]);
   useEvery(2000, loaded.again, [session]);
   const of = (name: string) => loaded.value?.info.get(name) ?? "";
-  const setting = (name: string) => show(loaded.value?.settings.get(name));
+  // Of settings that this user may not read nothing is known.
+  const settings = loaded.value?.settings;
+  const setting = (name: string) => show(settings?.get(name)) || "–";
+  const path = (folder: string, name: string) =>
+    settings?.has(folder) && settings.has(name) ? `${setting(folder)}/${setting(name)}` : "–";
   const isSaving = of("rdb_bgsave_in_progress") === "1";
   const isRewriting = of("aof_rewrite_in_progress") === "1" || of("aof_rewrite_scheduled") === "1";
   const took = (seconds: string) => (Number(seconds) < 0 ? "–" : duration(1000 * Number(seconds)));
@@ -64,8 +68,8 @@ export function Saves(props: { session: Session }) {
             ["Last", moment(1000 * Number(of("rdb_last_save_time")))],
             ["Took", took(of("rdb_last_bgsave_time_sec"))],
             ["Changes since", count(Number(of("rdb_changes_since_last_save")))],
-            ["Save points", setting("save") || "none"],
-            ["File", `${setting("dir")}/${setting("dbfilename")}`],
+            ["Save points", settings?.get("save") === "" ? "none" : setting("save")],
+            ["File", path("dir", "dbfilename")],
           ]}
         />
       </Panel>
@@ -103,7 +107,7 @@ export function Saves(props: { session: Session }) {
                     `${bytes(Number(of("aof_current_size")))}, ${bytes(Number(of("aof_base_size")))} after the last rewrite`,
                   ],
                   ["Synced", setting("appendfsync")],
-                  ["Folder", `${setting("dir")}/${setting("appenddirname")}`],
+                  ["Folder", path("dir", "appenddirname")],
                 ]
           }
         />
@@ -126,7 +130,7 @@ export function Saves(props: { session: Session }) {
 function ArchivePanel(props: {
   session: Session;
   status: Found;
-  settings: Found;
+  settings: Found | null;
   snapshots: Found[];
   again: () => void;
 }) {
@@ -136,11 +140,12 @@ function ArchivePanel(props: {
   const log = show(status.get("log"));
   const number = (name: string) => numberOf(status.get(name));
   const failure = (error: string) => (error === "" ? "" : `: ${error}`);
+  const schedule = show(settings?.get("archive-schedule")) || "–";
   const rows: [string, string][] = [["State", `${state}${failure(show(status.get("error")))}`]];
   if (state !== "off") {
     rows.push(
-      ["Archive", show(settings.get("archive-url")) || "–"],
-      ["Schedule", show(settings.get("archive-schedule")) || "none"],
+      ["Archive", show(settings?.get("archive-url")) || "–"],
+      ["Schedule", settings?.get("archive-schedule") === "" ? "none" : schedule],
       ["Next", number("next-time-ms") > 0 ? moment(number("next-time-ms")) : "–"],
       ["Snapshots", count(number("snapshots"))],
       ["Last", moment(number("last-time-ms"))],

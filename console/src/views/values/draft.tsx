@@ -1,34 +1,67 @@
 // A value as text that is edited, and saved or left as it was.
-import { Button, Field } from "../../ui";
+import { useState } from "preact/hooks";
+import { ChangedError } from "../../session";
+import { Button, Failure, Field, notify } from "../../ui";
 
-export function Draft(props: {
-  label: string;
-  /** The value that the server has. */
+/** What a value is to become, and what the server had when that was begun. */
+export interface Drafted<T> {
   text: string;
-  /** What it is to become; `null` while nothing is changed. */
-  draft: string | null;
-  onDraft: (draft: string | null) => void;
+  base: T;
+}
+
+export function Draft<T>(props: {
+  label: string;
+  /** The value that the server has, and its text. */
+  value: T;
+  text: string;
+  /** `null` while nothing is changed. */
+  draft: Drafted<T> | null;
+  onDraft: (draft: Drafted<T> | null) => void;
   mayEdit: boolean;
-  onSave: () => void;
+  /** Throws ChangedError if the server has something else by now. */
+  onSave: (draft: Drafted<T>) => Promise<void>;
+  /** Gives up the draft, and asks the server again. */
+  onAnew: () => void;
 }) {
   const { draft, onDraft } = props;
+  const [conflict, setConflict] = useState("");
+  const save = async () => {
+    if (draft === null) return;
+    try {
+      await props.onSave(draft);
+      setConflict("");
+      notify("Saved");
+    } catch (error) {
+      const { message } = error as Error;
+      if (error instanceof ChangedError) setConflict(message);
+      else notify(message, true);
+    }
+  };
+  const leave = (how: () => void) => () => {
+    setConflict("");
+    how();
+  };
   return (
     <>
       <Field
         label={props.label}
-        value={draft ?? props.text}
-        onInput={onDraft}
+        value={draft?.text ?? props.text}
+        onInput={(text) => onDraft({ text, base: draft ? draft.base : props.value })}
         lines={14}
         disabled={!props.mayEdit}
       />
+      <Failure text={conflict} />
       {props.mayEdit && (
         <div class="row">
-          <Button kind="main" disabled={draft === null} onClick={props.onSave}>
+          <Button kind="main" disabled={draft === null} onClick={() => void save()}>
             Save
           </Button>
-          <Button disabled={draft === null} onClick={() => onDraft(null)}>
+          <Button disabled={draft === null} onClick={leave(() => onDraft(null))}>
             Undo
           </Button>
+          {conflict !== "" && (
+            <Button onClick={leave(props.onAnew)}>Load it anew, without what was typed here</Button>
+          )}
         </div>
       )}
     </>

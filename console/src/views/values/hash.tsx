@@ -1,9 +1,10 @@
 // A hash: its fields, their values and their expiry.
 import { useState } from "preact/hooks";
 import { FormDialog } from "../../form";
-import { duration, numberOf, show, typed, type Reply, type Text } from "../../text";
+import { are } from "../../session";
+import { duration, editable, labelFor, numberOf, show, typed, type Reply, type Text } from "../../text";
 import { attempt, Button, Table } from "../../ui";
-import { Cell, useWriting, type ValueProps } from "../key";
+import { Cell, checkedSeconds, secondsOf, useExchanging, useWriting, type ValueProps } from "../key";
 import { Scanned, useScan } from "./scan";
 
 interface Entry {
@@ -26,6 +27,7 @@ export function HashValue(props: ValueProps) {
   });
   const [edited, setEdited] = useState<Entry | "new" | null>(null);
   const writing = useWriting(props);
+  const exchanging = useExchanging(props);
   const changed = () => {
     scan.again();
     props.onChange();
@@ -33,7 +35,7 @@ export function HashValue(props: ValueProps) {
   const entry = edited === "new" ? null : edited;
   return (
     <>
-      <Scanned scan={scan} what="fields" onAdd={writing ? () => setEdited("new") : undefined}>
+      <Scanned scan={scan} what="fields" onAdd={exchanging ? () => setEdited("new") : undefined}>
         <Table
           label="Fields"
           columns={["Field", "Value", "Expiry", ...(writing ? [""] : [])]}
@@ -44,13 +46,15 @@ export function HashValue(props: ValueProps) {
             ...(writing
               ? [
                   <span class="acts">
-                    <Button
-                      kind="quiet"
-                      label={`Edit ${show(it.field).slice(0, 60)}`}
-                      onClick={() => setEdited(it)}
-                    >
-                      ✎
-                    </Button>
+                    {exchanging && (
+                      <Button
+                        kind="quiet"
+                        label={`Edit ${show(it.field).slice(0, 60)}`}
+                        onClick={() => setEdited(it)}
+                      >
+                        ✎
+                      </Button>
+                    )}
                     <Button
                       kind="quiet"
                       label={`Delete ${show(it.field).slice(0, 60)}`}
@@ -69,25 +73,46 @@ export function HashValue(props: ValueProps) {
       {edited !== null && (
         <FormDialog
           title={entry ? "Edit a field" : "New field"}
-          onClose={() => setEdited(null)}
+          onClose={() => {
+            setEdited(null);
+            props.onChange();
+          }}
           asked={[
             ...(entry ? [] : [{ name: "field", label: "Field" }]),
-            { name: "value", label: "Value", lines: 8, value: show(entry?.value ?? "") },
+            {
+              name: "value",
+              label: labelFor("Value", entry?.value ?? ""),
+              lines: 8,
+              value: editable(entry?.value ?? ""),
+            },
             {
               name: "seconds",
               label: "Expiry in seconds; nothing for none",
-              value: entry && entry.ttlMs >= 0 ? String(Math.ceil(entry.ttlMs / 1000)) : "",
+              value: secondsOf(entry?.ttlMs ?? -1),
             },
           ]}
           run={async (words) => {
             const field = entry?.field ?? words.field!;
-            const commands: (Text | number)[][] = [
-              ["HSET", name, field, typed(words.value!, entry?.value ?? null)],
-            ];
-            if (words.seconds!.trim() !== "")
-              commands.push(["HEXPIRE", name, words.seconds!.trim(), "FIELDS", 1, field]);
-            await session.together(...commands);
-            changed();
+            if (entry === null && (await session.call("HEXISTS", name, field)) !== 0)
+              throw new Error("This field is there already.");
+            const value = typed(words.value!, entry?.value ?? null);
+            const seconds = checkedSeconds(words.seconds!);
+            // HSET ends the expiry of a field.
+            const writes =
+              entry && seconds === secondsOf(entry.ttlMs)
+                ? [["HSETEX", name, "KEEPTTL", "FIELDS", 1, field, value]]
+                : [["HSET", name, field, value]];
+            if (seconds !== secondsOf(entry?.ttlMs ?? -1) && seconds !== "")
+              writes.push(["HEXPIRE", name, seconds, "FIELDS", 1, field]);
+            await session.exchange({
+              what: entry ? "The field" : "The hash",
+              key: name,
+              reads: [["HGET", name, field]],
+              isShown: are(entry?.value ?? null),
+              writes,
+              onChanged: scan.again,
+            });
+            scan.again();
           }}
         />
       )}

@@ -3,10 +3,10 @@
 import { useState } from "preact/hooks";
 import { FormDialog } from "../../form";
 import { useLoaded } from "../../store";
-import { count, show, stringEnd } from "../../text";
-import { Button, Failure, attempt, Tabs } from "../../ui";
-import { useWriting, type ValueProps } from "../key";
-import { Draft } from "./draft";
+import { count, show, stringEnd, type Reply } from "../../text";
+import { Button, Failure, Tabs } from "../../ui";
+import { useExchanging, type ValueProps } from "../key";
+import { Draft, type Drafted } from "./draft";
 
 /** A value of JSON: text for what has no parts. */
 type Part = { text: string } | { list: Part[] } | { members: [string, Part][] };
@@ -17,17 +17,34 @@ const SHOWN = 100;
 export function JsonValue(props: ValueProps) {
   const { session, name } = props;
   const [tab, setTab] = useState<"tree" | "text">("tree");
-  const [draft, setDraft] = useState<string | null>(null);
+  const [draft, setDraft] = useState<Drafted<string> | null>(null);
   const [edited, setEdited] = useState<{ path: string; text: string } | null>(null);
-  const writing = useWriting(props);
+  const writing = useExchanging(props);
   const loaded = useLoaded(async () => show(await session.call("JSON.GET", name)), [session, name]);
   const { value } = loaded;
   if (value === null) return <Failure text={loaded.error} />;
-  const set = async (path: string, text: string) => {
-    await session.call("JSON.SET", name, path, text);
+  const anew = () => {
     setDraft(null);
     loaded.again();
     props.onChange();
+  };
+  const set = (path: string, text: string, read: string[], isShown: (now: Reply) => boolean) =>
+    session.exchange({
+      what: "The document",
+      key: name,
+      reads: [["JSON.GET", name, ...read]],
+      isShown: ([now]) => isShown(now!),
+      writes: [["JSON.SET", name, path, text]],
+      onChanged: loaded.again,
+    });
+  const save = async ({ text, base }: Drafted<string>) => {
+    await set("$", text, [], (now) => show(now) === base);
+    anew();
+  };
+  /** Sets a part, which is compared: others may change meanwhile. */
+  const setPart = async (path: string, text: string, shown: string) => {
+    await set(path, text, [path], (now) => textOf(parse(show(now))) === `[${shown}]`);
+    anew();
   };
   return (
     <>
@@ -57,19 +74,24 @@ export function JsonValue(props: ValueProps) {
       {tab === "text" && (
         <Draft
           label="Document"
+          value={value}
           text={value}
           draft={draft}
           onDraft={setDraft}
           mayEdit={writing}
-          onSave={() => void attempt(() => set("$", draft ?? value), "Saved")}
+          onSave={save}
+          onAnew={anew}
         />
       )}
       {edited && (
         <FormDialog
           title={edited.path}
-          onClose={() => setEdited(null)}
+          onClose={() => {
+            setEdited(null);
+            props.onChange();
+          }}
           asked={[{ name: "text", label: "JSON", lines: 8, value: edited.text }]}
-          run={({ text }) => set(edited.path, text!)}
+          run={({ text }) => setPart(edited.path, text!, edited.text)}
         />
       )}
     </>

@@ -1,10 +1,12 @@
 // A list, page by page.
 import { useState } from "preact/hooks";
+import type { Word } from "../../connection";
 import { FormDialog } from "../../form";
+import { are } from "../../session";
 import { useLoaded } from "../../store";
-import { numberOf, show, typed, type Text } from "../../text";
+import { editable, labelFor, numberOf, show, typed, type Text } from "../../text";
 import { attempt, Button, confirm, Failure, Table } from "../../ui";
-import { Cell, useWriting, type ValueProps } from "../key";
+import { Cell, useExchanging, useWriting, type ValueProps } from "../key";
 import { pageOf, Pager } from "./pages";
 
 interface Element {
@@ -23,20 +25,29 @@ export function ListValue(props: ValueProps) {
     return { total, page, found };
   }, [session, name, from]);
   const writing = useWriting(props);
+  const exchanging = useExchanging(props);
   const changed = () => {
     loaded.again();
     props.onChange();
   };
-  const remove = async ({ at, value }: Element) => {
+  /** Writes if the element still is at its index. */
+  const exchange = ({ at, value }: Element, onChanged: () => void, ...writes: Word[][]) =>
+    session.exchange({
+      what: "The list",
+      key: name,
+      reads: [["LINDEX", name, at]],
+      isShown: are(value),
+      writes,
+      onChanged,
+    });
+  const remove = async (it: Element) => {
+    const { at, value } = it;
     const question = `Element ${at}: ${show(value).slice(0, 200)}`;
     if (!(await confirm("Delete this element?", question, "Delete"))) return;
     await attempt(async () => {
       // There is no command for one position: it gets a value that is nowhere else, and that is removed.
-      if (JSON.stringify(await session.call("LINDEX", name, at)) !== JSON.stringify(value)) {
-        throw new Error("The list has changed meanwhile.");
-      }
       const mark = `deleted-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
-      await session.together(["LSET", name, at, mark], ["LREM", name, 1, mark]);
+      await exchange(it, changed, ["LSET", name, at, mark], ["LREM", name, 1, mark]);
       changed();
     }, "Deleted");
   };
@@ -52,14 +63,14 @@ export function ListValue(props: ValueProps) {
       </div>
       <Table
         label="Elements"
-        columns={["Index", "Value", ...(writing ? [""] : [])]}
+        columns={["Index", "Value", ...(exchanging ? [""] : [])]}
         numeric={[0]}
         rows={value.found.map((it, index) => {
           const at = from + index;
           return [
             at,
             <Cell text={it} />,
-            ...(writing
+            ...(exchanging
               ? [
                   <span class="acts">
                     <Button
@@ -85,13 +96,23 @@ export function ListValue(props: ValueProps) {
       {edited !== null && (
         <FormDialog
           title={element ? `Element ${element.at}` : "New element"}
-          onClose={() => setEdited(null)}
-          asked={[{ name: "value", label: "Value", lines: 8, value: show(element?.value ?? "") }]}
+          onClose={() => {
+            setEdited(null);
+            props.onChange();
+          }}
+          asked={[
+            {
+              name: "value",
+              label: labelFor("Value", element?.value ?? ""),
+              lines: 8,
+              value: editable(element?.value ?? ""),
+            },
+          ]}
           run={async (words) => {
             const text = typed(words.value!, element?.value ?? null);
-            if (element) await session.call("LSET", name, element.at, text);
+            if (element) await exchange(element, loaded.again, ["LSET", name, element.at, text]);
             else await session.call(edited as string, name, text);
-            changed();
+            loaded.again();
           }}
         />
       )}

@@ -5,7 +5,7 @@ import { FormDialog } from "../../form";
 import { useLoaded } from "../../store";
 import { count, numberOf, show, type Reply, type Text } from "../../text";
 import { attempt, Button, Check, Failure, Table } from "../../ui";
-import { Cell, useWriting, type ValueProps } from "../key";
+import { Cell, useExchanging, useWriting, type ValueProps } from "../key";
 import { pageOf, Pager } from "./pages";
 
 /** Points of the plot: the scores at ranks that are evenly spaced. */
@@ -24,6 +24,7 @@ export function SortedSetValue(props: ValueProps) {
     return { total, page, found };
   }, [session, name, from, isReversed]);
   const writing = useWriting(props);
+  const exchanging = useExchanging(props);
   const changed = () => {
     loaded.again();
     props.onChange();
@@ -57,13 +58,15 @@ export function SortedSetValue(props: ValueProps) {
           ...(writing
             ? [
                 <span class="acts">
-                  <Button
-                    kind="quiet"
-                    label={`Edit ${show(member).slice(0, 60)}`}
-                    onClick={() => setEdited({ member, score: show(score) })}
-                  >
-                    ✎
-                  </Button>
+                  {exchanging && (
+                    <Button
+                      kind="quiet"
+                      label={`Edit ${show(member).slice(0, 60)}`}
+                      onClick={() => setEdited({ member, score: show(score) })}
+                    >
+                      ✎
+                    </Button>
+                  )}
                   <Button
                     kind="quiet"
                     label={`Delete ${show(member).slice(0, 60)}`}
@@ -81,20 +84,28 @@ export function SortedSetValue(props: ValueProps) {
       {edited !== null && (
         <FormDialog
           title={entry ? "Score" : "New member"}
-          onClose={() => setEdited(null)}
+          onClose={() => {
+            setEdited(null);
+            props.onChange();
+          }}
           asked={[
             ...(entry ? [] : [{ name: "member", label: "Member" }]),
             { name: "score", label: "Score", value: entry?.score ?? "0" },
           ]}
           run={async (words) => {
-            await session.call(
-              "ZADD",
-              name,
-              ...(entry ? ["XX"] : []),
-              words.score!,
-              entry?.member ?? words.member!,
-            );
-            changed();
+            if (entry) {
+              await session.exchange({
+                what: "The score",
+                key: name,
+                reads: [["ZSCORE", name, entry.member]],
+                isShown: ([score]) => score !== null && show(score) === entry.score,
+                writes: [["ZADD", name, "XX", words.score!, entry.member]],
+                onChanged: loaded.again,
+              });
+            } else if ((await session.call("ZADD", name, "NX", words.score!, words.member!)) === 0) {
+              throw new Error("This member is there already.");
+            }
+            loaded.again();
           }}
         />
       )}

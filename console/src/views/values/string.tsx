@@ -1,11 +1,12 @@
 // A string: as text, as JSON that is laid out, as bytes, as bits.
 import { useState } from "preact/hooks";
 import { useLoaded } from "../../store";
-import { bytes, bytesOf, count, numberOf, show, typed, type Text } from "../../text";
-import { attempt, Button, Failure, Tabs } from "../../ui";
+import { are, ChangedError, orChanged } from "../../session";
+import { bytes, bytesOf, count, editable, labelFor, numberOf, show, typed, type Text } from "../../text";
+import { Button, Failure, Tabs } from "../../ui";
 import { FormDialog } from "../../form";
 import { useWriting, type ValueProps } from "../key";
-import { Draft } from "./draft";
+import { Draft, type Drafted } from "./draft";
 import { laidOut, parse } from "./json";
 
 /** Bytes of a value that are asked for at first. */
@@ -19,7 +20,7 @@ export function StringValue(props: ValueProps) {
   const { session, name } = props;
   const [limit, setLimit] = useState(BYTES_MAX);
   const [form, setForm] = useState<Form>("text");
-  const [draft, setDraft] = useState<string | null>(null);
+  const [draft, setDraft] = useState<Drafted<Text> | null>(null);
   const loaded = useLoaded(async () => {
     const length = numberOf(await session.call("STRLEN", name));
     const text = (await session.call("GETRANGE", name, 0, limit - 1)) as Text;
@@ -29,13 +30,30 @@ export function StringValue(props: ValueProps) {
   const { value } = loaded;
   if (value === null) return <Failure text={loaded.error} />;
   const isWhole = value.length <= limit;
-  const save = () =>
-    attempt(async () => {
-      await session.call("SET", name, typed(draft ?? show(value.text), value.text), "XX", "KEEPTTL");
-      setDraft(null);
-      loaded.again();
-      props.onChange();
-    }, "Saved");
+  const anew = () => {
+    setDraft(null);
+    loaded.again();
+    props.onChange();
+  };
+  const save = async ({ text, base }: Drafted<Text>) => {
+    const what = "The string";
+    const edited = typed(text, base);
+    if (value.length > BYTES_MAX) {
+      // Two of this length need not fit into one message.
+      await session.exchange({
+        what,
+        key: name,
+        reads: [["GET", name]],
+        isShown: are(base),
+        writes: [["SET", name, edited, "KEEPTTL"]],
+        onChanged: () => {},
+      });
+    } else {
+      const reply = await orChanged(what, session.call("SET", name, edited, "IFEQ", base, "KEEPTTL"));
+      if (reply === null) throw new ChangedError(what);
+    }
+    anew();
+  };
   return (
     <>
       <div class="row">
@@ -59,12 +77,14 @@ export function StringValue(props: ValueProps) {
       </div>
       {form === "text" && (
         <Draft
-          label="Value"
-          text={show(value.text)}
+          label={labelFor("Value", draft?.base ?? value.text)}
+          value={value.text}
+          text={editable(value.text)}
           draft={draft}
           onDraft={setDraft}
           mayEdit={isWhole && writing}
-          onSave={() => void save()}
+          onSave={save}
+          onAnew={anew}
         />
       )}
       {form === "json" && (
