@@ -104,11 +104,11 @@ pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
 /// Whether keys may be evicted at present, if the policy evicts any.
 pub fn may_evict(context: &Context) -> bool {
     let (engine, config) = (context.engine, &context.active.config);
-    config.maxmemory > 0
-        && !engine.persistence.loading.load(Ordering::Relaxed)
-        && !engine.scripting.is_busy()
-        && !engine.pauses(context.now_ms, true)
-        && !(config.replica_ignore_maxmemory && engine.replication.is_replica())
+    let is_unsafe = engine.persistence.loading.load(Ordering::Relaxed)
+        || engine.scripting.is_busy()
+        || engine.pauses(context.now_ms, true)
+        || config.replica_ignore_maxmemory && engine.replication.is_replica();
+    config.maxmemory > 0 && !is_unsafe
 }
 
 /// Whether segments of a full file may be emptied at present: in no order of expiries, and not while that

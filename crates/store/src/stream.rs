@@ -39,7 +39,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 pub use text::{NUMBER_TEXT_MAX, Text};
-pub use trim::{References, Trim, TrimTo};
+pub use trim::{References, Referrers, Trim, TrimTo};
 pub use walk::{StreamEntries, StreamEntriesReversed};
 
 use mantissa_memory::CowMap;

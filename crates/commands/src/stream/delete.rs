@@ -1,7 +1,7 @@
 //! XDEL, XDELEX, XACKDEL.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::stream::{References, Stream, StreamId};
+use mantissa_store::stream::{References, Referrers, Stream, StreamId};
 
 use super::id::parse_ids;
 use super::references;
@@ -62,10 +62,10 @@ fn reply_all(reply: &mut Reply, outcomes: &[i64]) {
 }
 
 /// Deletes an entry unless it has to stay. True if it may go, and true if it went.
-fn delete(stream: &mut Stream, id: StreamId, choice: References) -> (bool, bool) {
+fn delete(stream: &mut Stream, id: StreamId, choice: References, referrers: &Referrers) -> (bool, bool) {
     match choice {
-        References::Acknowledged if stream.is_referenced(id) => return (false, false),
-        References::Delete => stream.acknowledge_everywhere(id),
+        References::Acknowledged if stream.is_referenced(id, referrers) => return (false, false),
+        References::Delete => stream.acknowledge_everywhere(id, referrers),
         _ => {}
     }
     (true, stream.delete(id))
@@ -87,7 +87,8 @@ pub(super) fn xdelex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         return Ok(());
     };
     let mut count = 0;
-    let outcome = |id: StreamId| match delete(stream, id, choice) {
+    let referrers = stream.referrers(choice);
+    let outcome = |id: StreamId| match delete(stream, id, choice, &referrers) {
         (false, _) => STILL_REFERENCED,
         (true, true) => {
             count += 1;
@@ -110,12 +111,13 @@ pub(super) fn xackdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         return Ok(());
     };
     let (mut acknowledged, mut deleted) = (0, 0);
+    let referrers = stream.referrers(choice);
     let outcome = |id: StreamId| {
         if stream.group_mut(name).and_then(|group| group.acknowledge(id)).is_none() {
             return MISSING;
         }
         acknowledged += 1;
-        let (may_go, went) = delete(stream, id, choice);
+        let (may_go, went) = delete(stream, id, choice, &referrers);
         deleted += u64::from(went);
         if may_go { DELETED } else { STILL_REFERENCED }
     };

@@ -4,7 +4,7 @@
 //! The order holds expiry and hash of each field that expires. Two fields with the same of both are one in
 //! it, which the number of expired fields then misses; whoever takes an entry out looks for another such
 //! field. A clone has no order until it is asked for one, which then costs O(n log n) once: to read a clone,
-//! as a snapshot does, it is not needed.
+//! as a snapshot or a long reply does, it is not needed.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -27,13 +27,16 @@ pub(super) struct Fields {
     order: OnceLock<Order>,
     /// The number of fields that have an expiry.
     with_expiry_len: usize,
+    /// While there is no order: no field expires before this.
+    none_before: i64,
     /// See [`super::Hash::tracked_expiry`].
     pub(super) tracked: Option<i64>,
 }
 
 impl Fields {
     pub(super) fn new() -> Fields {
-        Fields { table: Buckets::new(), order: OnceLock::new(), with_expiry_len: 0, tracked: None }
+        let table = Buckets::new();
+        Fields { table, order: OnceLock::new(), with_expiry_len: 0, none_before: i64::MIN, tracked: None }
     }
 
     pub(super) fn get(&self, field: &Encoded<'_>) -> Option<Item<'_>> {
@@ -198,19 +201,26 @@ impl Fields {
         self.order().first().map(|&(time, _)| time)
     }
 
-    /// The number of expired fields. Costs O(1) for each.
+    /// The number of expired fields. Costs O(1) for each, but in a clone in which some may have expired.
     pub(super) fn expired_len(&self, now_ms: i64) -> usize {
         if self.with_expiry_len == 0 {
             return 0;
         }
-        self.order().iter().take_while(|&&(time, _)| time <= now_ms).count()
+        match self.order.get() {
+            Some(order) => order.iter().take_while(|&&(time, _)| time <= now_ms).count(),
+            None if now_ms < self.none_before => 0,
+            None => self.table.iter().filter_map(|item| item.expiry()).filter(|&time| time <= now_ms).count(),
+        }
     }
 
     pub(super) fn all_expired(&self, now_ms: i64) -> bool {
-        let has_passed = |entry: Option<&(i64, u64)>| entry.is_some_and(|(time, _)| *time <= now_ms);
-        self.with_expiry_len > 0
-            && self.with_expiry_len == self.table.len()
-            && has_passed(self.order().last())
+        if self.with_expiry_len == 0 || self.with_expiry_len != self.table.len() {
+            return false;
+        }
+        match self.order.get() {
+            Some(order) => order.last().is_some_and(|(time, _)| *time <= now_ms),
+            None => self.expired_len(now_ms) == self.with_expiry_len,
+        }
     }
 
     /// When all fields have expired; `None` if some never do.
@@ -241,6 +251,10 @@ impl Clone for Fields {
             table: self.table.clone(),
             order: OnceLock::new(),
             with_expiry_len: self.with_expiry_len,
+            none_before: match self.order.get() {
+                Some(order) => order.first().map_or(i64::MAX, |&(time, _)| time),
+                None => self.none_before,
+            },
             tracked: None,
         }
     }

@@ -1,6 +1,6 @@
 //! Removing entries from a stream's old end, and what becomes of groups that know them.
 
-use super::{Node, Stream, StreamId};
+use super::{Group, Node, Stream, StreamId};
 use std::sync::Arc;
 
 use mantissa_memory::CowMap;
@@ -37,6 +37,15 @@ pub struct Trim {
     pub limit: u64,
     /// What becomes of pending entries.
     pub references: References,
+}
+
+/// What groups know of entries, asked for once by who removes many.
+#[derive(Debug, Default)]
+pub struct Referrers {
+    /// The entry up to which the group that is furthest behind has got them.
+    least_delivered: Option<StreamId>,
+    /// The names of the groups that have pending entries.
+    with_pending: Vec<Box<[u8]>>,
 }
 
 /// Up to this number nodes are removed one by one; more are removed at once.
@@ -130,6 +139,7 @@ impl Stream {
             return 0;
         }
         let mut gone = 0;
+        let referrers = self.referrers(trim.references);
         let mut nodes = std::mem::take(&mut self.nodes);
         let mut emptied = Vec::new();
         nodes.change_each(|shared| {
@@ -143,7 +153,7 @@ impl Stream {
                 return false;
             }
             let node = Arc::make_mut(shared);
-            let removed = self.trim_node(node, trim, excess);
+            let removed = self.trim_node(node, trim, excess, &referrers);
             gone += removed;
             self.length -= removed;
             if node.live() == 0 {
@@ -156,7 +166,7 @@ impl Stream {
         gone
     }
 
-    fn trim_node(&mut self, node: &mut Node, trim: &Trim, excess: u64) -> u64 {
+    fn trim_node(&mut self, node: &mut Node, trim: &Trim, excess: u64, referrers: &Referrers) -> u64 {
         let mut left = excess;
         let removed = node.delete_where(|id| {
             let wanted = match trim.to {
@@ -166,11 +176,11 @@ impl Stream {
             if !wanted {
                 return None;
             }
-            if trim.references == References::Acknowledged && self.is_referenced(id) {
+            if trim.references == References::Acknowledged && self.is_referenced(id, referrers) {
                 return Some(false);
             }
             if trim.references == References::Delete {
-                self.acknowledge_everywhere(id);
+                self.acknowledge_everywhere(id, referrers);
             }
             left = left.saturating_sub(1);
             Some(true)
@@ -178,15 +188,32 @@ impl Stream {
         removed as u64
     }
 
-    /// Whether a group has yet to be delivered entry `id` or to acknowledge it. O(groups).
-    pub fn is_referenced(&self, id: StreamId) -> bool {
-        self.groups.values().any(|group| group.last_delivered < id || group.pending().contains(id))
+    /// What groups know of entries at present, as far as that matters. O(groups).
+    pub fn referrers(&self, references: References) -> Referrers {
+        if references == References::Keep {
+            return Referrers::default();
+        }
+        let has_pending = |(_, group): &(&Box<[u8]>, &Arc<Group>)| !group.pending().is_empty();
+        Referrers {
+            least_delivered: self.groups.values().map(|group| group.last_delivered).min(),
+            with_pending: self.groups.iter().filter(has_pending).map(|(name, _)| name.clone()).collect(),
+        }
     }
 
-    /// Takes `id` off the pending entries of all groups. O(groups).
-    pub fn acknowledge_everywhere(&mut self, id: StreamId) {
-        for group in self.groups.values_mut().filter(|group| group.pending().contains(id)) {
-            Arc::make_mut(group).acknowledge(id);
+    /// Whether a group has yet to be delivered entry `id` or to acknowledge it. O(groups with pending
+    /// entries). Entries may have been acknowledged since `referrers`, and none delivered.
+    pub fn is_referenced(&self, id: StreamId, referrers: &Referrers) -> bool {
+        let is_pending = |name| self.groups.get(name).is_some_and(|group| group.pending().contains(id));
+        referrers.least_delivered.is_some_and(|least| least < id)
+            || referrers.with_pending.iter().any(is_pending)
+    }
+
+    /// Takes `id` off the pending entries of all groups: see [`Stream::is_referenced`].
+    pub fn acknowledge_everywhere(&mut self, id: StreamId, referrers: &Referrers) {
+        for name in &referrers.with_pending {
+            if let Some(group) = self.groups.get_mut(name).filter(|group| group.pending().contains(id)) {
+                Arc::make_mut(group).acknowledge(id);
+            }
         }
     }
 }

@@ -242,12 +242,13 @@ fn delete(stream: &mut Stream, model: &mut Model, name: &[u8], what: usize, plac
         assert_eq!(gone, expected);
     }
     let references = references(place);
-    assert_eq!(stream.is_referenced(id), is_referenced(&model.groups, id));
-    if references == References::Acknowledged && stream.is_referenced(id) {
+    let referrers = stream.referrers(References::Delete);
+    assert_eq!(stream.is_referenced(id, &referrers), is_referenced(&model.groups, id));
+    if references == References::Acknowledged && stream.is_referenced(id, &referrers) {
         return;
     }
     if references == References::Delete {
-        stream.acknowledge_everywhere(id);
+        stream.acknowledge_everywhere(id, &referrers);
         acknowledge_everywhere(&mut model.groups, id);
     }
     assert_eq!(stream.delete(id), model.entries.remove(&id).is_some());
