@@ -1,6 +1,6 @@
 //! Removing entries from a stream's old end, and what becomes of groups that know them.
 
-use super::{Group, Node, Stream, StreamId};
+use super::{Node, Stream, StreamId};
 use std::sync::Arc;
 
 use mantissa_memory::CowMap;
@@ -193,10 +193,10 @@ impl Stream {
         if references == References::Keep {
             return Referrers::default();
         }
-        let has_pending = |(_, group): &(&Box<[u8]>, &Arc<Group>)| !group.pending().is_empty();
+        let with_pending = self.groups.iter().filter(|(_, group)| !group.pending().is_empty());
         Referrers {
             least_delivered: self.groups.values().map(|group| group.last_delivered).min(),
-            with_pending: self.groups.iter().filter(has_pending).map(|(name, _)| name.clone()).collect(),
+            with_pending: with_pending.map(|(name, _)| name.clone()).collect(),
         }
     }
 
