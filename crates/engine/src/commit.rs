@@ -318,6 +318,9 @@ fn serve_key(
     loop {
         let kind = access.kind(key);
         let Some(shard) = access.locked_mut().shard_mut(index) else { break };
+        if kind.is_none() && !shard.has_loss_waiters(database, key) {
+            break;
+        }
         let Some((ticket, waiter)) = shard.next_waiter(database, key, after) else { break };
         after = ticket;
         if kind != Some(waiter.kind) && !waiter.on_loss {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use indexmap::IndexSet;
 use mantissa_commands::{ForRequest, Lent, Unread};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
@@ -47,7 +48,7 @@ pub struct Watching {
     /// Set when one of the keys changes.
     pub dirty: Arc<AtomicBool>,
     /// Database and key.
-    pub keys: Vec<(usize, Box<[u8]>)>,
+    pub keys: IndexSet<(usize, Box<[u8]>)>,
 }
 
 /// CLIENT REPLY.
@@ -144,11 +145,11 @@ impl Served {
 #[derive(Default)]
 pub struct Subscriptions {
     /// Channels.
-    pub channels: indexmap::IndexSet<Vec<u8>>,
+    pub channels: IndexSet<Vec<u8>>,
     /// Patterns.
-    pub patterns: indexmap::IndexSet<Vec<u8>>,
+    pub patterns: IndexSet<Vec<u8>>,
     /// Shard channels.
-    pub shard_channels: indexmap::IndexSet<Vec<u8>>,
+    pub shard_channels: IndexSet<Vec<u8>>,
     /// Bytes that all names take.
     pub bytes: usize,
 }

@@ -247,7 +247,7 @@ pub fn watch(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mu
     let mut outcome = Ok(());
     if !watching.dirty.load(Ordering::Acquire) {
         for key in args.from(1) {
-            if !watching.keys.iter().any(|(number, other)| *number == database && **other == *key) {
+            if !watching.keys.contains(&(database, Box::from(key))) {
                 outcome = outcome.and_then(|()| watch_key(invocation, &mut watching, key));
             }
         }
@@ -269,8 +269,8 @@ fn watch_key(invocation: &mut Invocation<'_, '_, '_>, watching: &mut Watching, k
     if let Some(shard) = locked.shard_mut(index) {
         let expired = has_expired(shard, database, (hash, key), invocation.context.now_ms);
         shard.watch(database, key, Arc::clone(&watching.dirty), expired);
-        watching.keys.push((database, key.into()));
-        let bytes = (size_of_val(&watching.keys[0]) + key.len()) as u64;
+        watching.keys.insert((database, key.into()));
+        let bytes = (size_of::<(usize, Box<[u8]>)>() + key.len()) as u64;
         invocation.session.shared.watched_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
     Ok(())

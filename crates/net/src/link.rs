@@ -163,6 +163,9 @@ pub(crate) enum Step {
 pub enum Urgency {
     /// In the last 100 milliseconds, short and long receives have not come together.
     None,
+    /// The same, or all that has come is to be reported; and a long receive has just been. Others may follow,
+    /// and what comes meanwhile waits for them.
+    AfterLong,
     /// They have, so short receives may be waiting.
     Lately,
     /// All short receives of this iteration have been reported, long ones follow.

@@ -81,6 +81,9 @@ const LONG: Duration = Duration::from_millis(3);
 /// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
 /// sent and those requests served first, although more requests are at hand.
 const ITERATION_MAX: Duration = Duration::from_micros(100);
+/// The same where there are long receives alone: new connections and those that have been silent are looked
+/// for then. A pipeline of 80 MB has been at hand at once.
+const LONG_ITERATION_MAX: Duration = Duration::from_millis(1);
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
 /// How often requests that wait for the stream of replication are looked at.
@@ -936,6 +939,7 @@ impl Handler for Worker<'_> {
     fn ends_iteration(&mut self, began: Instant, urgency: Urgency) -> bool {
         let is_time = match urgency {
             Urgency::None => false,
+            Urgency::AfterLong => began.elapsed() >= LONG_ITERATION_MAX,
             Urgency::Lately => began.elapsed() >= ITERATION_MAX,
             Urgency::Now => true,
         };

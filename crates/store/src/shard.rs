@@ -589,6 +589,8 @@ pub struct Shard {
     pub(crate) logged_at: u64,
     watchers: HashMap<DatabaseKey, Vec<Watcher>, foldhash::fast::RandomState>,
     waiters: HashMap<DatabaseKey, BTreeMap<u64, Arc<Waiter>>, foldhash::fast::RandomState>,
+    /// How many of a key's waiters are served when it is gone, where there are some.
+    loss_waiters: HashMap<DatabaseKey, usize, foldhash::fast::RandomState>,
     /// The number of waiters with several shards.
     wide_waiter_count: usize,
     /// Covers the union of `Waiter::shards` over those; empty if there is none.
@@ -604,6 +606,7 @@ impl Shard {
             logged_at: 0,
             watchers: HashMap::default(),
             waiters: HashMap::default(),
+            loss_waiters: HashMap::default(),
             wide_waiter_count: 0,
             waiter_shards: ShardSet::EMPTY,
         }
@@ -682,6 +685,9 @@ impl Shard {
             self.wide_waiter_count += 1;
             self.waiter_shards = self.waiter_shards.union(waiter.shards);
         }
+        if waiter.on_loss {
+            *self.loss_waiters.entry((database, key.into())).or_default() += 1;
+        }
         self.waiters.entry((database, key.into())).or_default().insert(ticket, waiter);
     }
 
@@ -692,6 +698,14 @@ impl Shard {
         let Some(waiter) = queue.remove(&ticket) else { return };
         if queue.is_empty() {
             self.waiters.remove(&place);
+        }
+        if waiter.on_loss
+            && let Some(count) = self.loss_waiters.get_mut(&place)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.loss_waiters.remove(&place);
+            }
         }
         if waiter.shards.count() > 1 {
             self.wide_waiter_count -= 1;
@@ -711,6 +725,11 @@ impl Shard {
     pub fn next_waiter(&self, database: usize, key: &[u8], after: u64) -> Option<(u64, &Waiter)> {
         let queue = self.waiters.get(&(database, Box::<[u8]>::from(key)))?;
         queue.range(after + 1..).next().map(|(&ticket, waiter)| (ticket, &**waiter))
+    }
+
+    /// Whether one of those who wait for the key is served when it is gone.
+    pub fn has_loss_waiters(&self, database: usize, key: &[u8]) -> bool {
+        self.loss_waiters.contains_key(&(database, Box::<[u8]>::from(key)))
     }
 
     /// The keys of one database that clients wait for.

@@ -105,9 +105,13 @@ fn leave(
         Scope::Shard => b"sunsubscribe",
     };
     let mut leaving: Vec<Vec<u8>> = args.from(1).iter().map(<[u8]>::to_vec).collect();
-    if leaving.is_empty() {
-        let subscribed = invocation.session.subscriptions.as_mut();
-        leaving = subscribed.map_or_else(Vec::new, |all| names(all, scope).iter().cloned().collect());
+    if leaving.is_empty()
+        && let Some(subscriptions) = &mut invocation.session.subscriptions
+    {
+        let all = names(subscriptions, scope);
+        leaving = all.iter().cloned().collect();
+        // The last of them is taken out at no cost.
+        all.reverse();
     }
     if leaving.is_empty() {
         confirm(invocation, reply, kind, None, scope);
@@ -115,7 +119,7 @@ fn leave(
     let (engine, id) = (invocation.engine(), invocation.session.shared.id);
     for name in leaving {
         if let Some(subscriptions) = &mut invocation.session.subscriptions
-            && names(subscriptions, scope).shift_remove(&name)
+            && names(subscriptions, scope).swap_remove(&name)
         {
             subscriptions.bytes -= bytes_of(&name);
             engine.pubsub.unsubscribe(scope, &name, id);

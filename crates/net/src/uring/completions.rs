@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use io_uring::cqueue;
 
+use super::order::is_long;
 use super::ring::Completion;
 use super::{Purpose, Sending, Standing, Uring};
 use crate::link::{BROKEN, Due, Leaving, Lent, Step, Urgency};
@@ -30,6 +31,7 @@ impl Uring {
                 let completion = self.completions.pop_front()?;
                 self.short_done = self.short_count == 1;
                 self.short_count = self.short_count.saturating_sub(1);
+                self.long_done = is_long(&completion);
                 self.complete(completion)
             };
             if step.is_some() {
@@ -40,7 +42,11 @@ impl Uring {
 
     /// The urgency of the end of this iteration after the last step of `next`.
     pub(crate) fn urgency(&self, began: Instant) -> Urgency {
-        if self.short_done { Urgency::Now } else { self.order.urgency(began) }
+        match self.order.urgency(began) {
+            _ if self.short_done => Urgency::Now,
+            Urgency::None if self.long_done => Urgency::AfterLong,
+            urgency => urgency,
+        }
     }
 
     /// Shows the received bytes of this iteration to the handler, if they are of several connections. True
@@ -113,22 +119,8 @@ impl Uring {
 
     fn complete(&mut self, completion: Completion) -> Option<Step> {
         let number = completion.data as u32;
-        let more = cqueue::more(completion.flags);
         match Purpose::of(completion.data)? {
             Purpose::Receive => self.received(number, completion),
-            Purpose::Accept => {
-                self.accept_armed = false;
-                self.operations -= 1;
-                self.listeners.accept();
-                None
-            }
-            Purpose::Wake => {
-                if !more {
-                    self.wake_armed = false;
-                    self.operations -= 1;
-                }
-                None
-            }
             Purpose::Cancel => {
                 // There was nothing to cancel yet. Another attempt follows if the operation is still pending.
                 let (conn, it) = self.conns.at(number)?;
@@ -136,7 +128,9 @@ impl Uring {
                 self.unsettle(conn);
                 None
             }
-            Purpose::SendAtOnce | Purpose::SendWaiting | Purpose::CancelAll => None,
+            // These were applied when they came.
+            Purpose::Accept | Purpose::Wake | Purpose::SendAtOnce | Purpose::SendWaiting => None,
+            Purpose::CancelAll => None,
         }
     }
 

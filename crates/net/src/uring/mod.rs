@@ -137,6 +137,8 @@ pub(crate) struct Uring {
     /// Short receives at the front that are still to be reported, and whether the last one has just been.
     short_count: usize,
     short_done: bool,
+    /// The last completion that was reported is a long receive.
+    long_done: bool,
     /// Completions left over from the last iteration: among those at the front, and behind them.
     left_counts: [usize; 2],
     order: Order,
@@ -181,6 +183,7 @@ impl Uring {
             completions: VecDeque::new(),
             short_count: 0,
             short_done: false,
+            long_done: false,
             left_counts: [0, 0],
             order: Order::default(),
             ready: VecDeque::new(),

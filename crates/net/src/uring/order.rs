@@ -2,7 +2,8 @@
 //!
 //! Short receives (up to `SHORT_BYTES`) are reported before all others, also before those left over from
 //! the last iteration. Otherwise a client that sends one request at a time would wait for every long
-//! pipeline that came before it. The receives of one connection keep their order.
+//! pipeline that came before it. So are the ends of receives, for which a connection waits that is closed or
+//! goes to another thread. The receives of one connection keep their order.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ pub(super) struct Order {
     mixed_at: Option<Instant>,
 }
 
-/// The short receives that were moved to the front.
+/// The short receives, and ends of receives, that were moved to the front.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(super) struct Front {
     pub len: usize,
@@ -47,10 +48,13 @@ fn is_receive(completion: &Completion) -> bool {
 }
 
 fn is_short(completion: &Completion) -> bool {
-    is_receive(completion) && (1..=SHORT_BYTES).contains(&completion.result)
+    match Purpose::of(completion.data) {
+        Some(Purpose::Receive) => completion.result <= SHORT_BYTES,
+        purpose => purpose == Some(Purpose::Cancel),
+    }
 }
 
-fn is_long(completion: &Completion) -> bool {
+pub(super) fn is_long(completion: &Completion) -> bool {
     is_receive(completion) && completion.result > SHORT_BYTES
 }
 
@@ -131,12 +135,14 @@ mod tests {
             received(1, 6000),
             received(1, 25),
             received(3, 0),
+            received(2, -125),
+            received(4, -125),
             received(100, 40),
         ]);
-        assert_eq!(order.put_short_first(&mut completions, 1, 100), Front { len: 2, left: 0 });
-        let expected = [(1, 20), (7, 30), (100, 5000), (7, 9), (2, 4000), (2, 10), (1, 6000), (1, 25)];
+        assert_eq!(order.put_short_first(&mut completions, 1, 100), Front { len: 4, left: 0 });
+        let expected = [(1, 20), (7, 30), (3, 0), (4, -125), (100, 5000), (7, 9), (2, 4000), (2, 10)];
         assert_eq!(slots(&completions)[..8], expected);
-        assert_eq!(slots(&completions)[8..], [(3, 0), (100, 40)]);
+        assert_eq!(slots(&completions)[8..], [(1, 6000), (1, 25), (2, -125), (100, 40)]);
     }
 
     #[test]

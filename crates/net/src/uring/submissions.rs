@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd};
-use io_uring::{opcode, squeue};
+use io_uring::{cqueue, opcode, squeue};
 
 use super::ring::Waiting;
 use super::{Purpose, Sending, Standing, Uring};
@@ -89,7 +89,8 @@ impl Uring {
         }
     }
 
-    /// Takes completions from the kernel. Those of sends are applied now, the others wait to be reported.
+    /// Takes completions from the kernel. Those of receives wait to be reported; the others are applied now:
+    /// new connections wait for no long receive.
     fn take_in(&mut self) -> io::Result<()> {
         let submitted = self.ring.submitted();
         let mut completions = std::mem::take(&mut self.completions);
@@ -100,6 +101,17 @@ impl Uring {
             let completion = completions[index];
             match Purpose::of(completion.data) {
                 Some(Purpose::SendAtOnce | Purpose::SendWaiting) => self.sent(completion),
+                Some(Purpose::Accept) => {
+                    self.accept_armed = false;
+                    self.operations -= 1;
+                    self.listeners.accept();
+                }
+                Some(Purpose::Wake) => {
+                    if !cqueue::more(completion.flags) {
+                        self.wake_armed = false;
+                        self.operations -= 1;
+                    }
+                }
                 _ => {
                     completions[kept] = completion;
                     kept += 1;
