@@ -46,8 +46,10 @@ const STEP_TIME: Duration = Duration::from_millis(5);
 const FREED_WITHIN: Duration = Duration::from_secs(1);
 /// How long it waits for a shard, or for segments.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long it rests after a walk that has freed nothing.
+/// How long it rests after a walk that has freed nothing; twice as long after each further one, up to
+/// [`REST_DOUBLED_MAX`] times. What the segments hold may be in use by a snapshot for long.
 const REST: Duration = Duration::from_secs(1);
+const REST_DOUBLED_MAX: u32 = 6;
 
 /// The walk.
 #[derive(Default)]
@@ -65,6 +67,9 @@ pub struct Turnover {
     awaited_until: Option<Instant>,
     /// When it goes on.
     next: Option<Instant>,
+    /// Walks in a row that have freed nothing, and their segments.
+    fruitless: u32,
+    held: Vec<Weak<Segment>>,
 }
 
 impl Turnover {
@@ -78,16 +83,28 @@ impl Turnover {
         let engine = context.engine;
         let Some(file) = engine.tier.file() else { return };
         let emptying = &engine.tier.emptying;
+        if !self.held.is_empty() && self.held.iter().all(|segment| segment.strong_count() == 0) {
+            // A snapshot has ended.
+            (self.held, self.fruitless) = (Vec::new(), 0);
+            emptying.rest(Duration::ZERO);
+        }
         let policy = Policy::of(&context.active.config);
         let Some(policy) = policy.filter(|_| eviction::may_empty_segments(context)) else {
             return if emptying.is_at_work() {
-                self.end(engine, false)
+                self.end(engine, REST)
             };
         };
         if let Some(until) = self.awaited_until {
             let used = self.segments.iter().filter(|segment| segment.strong_count() > 0).count();
             if used == 0 || clock::now() > until {
-                return self.end(engine, used < self.segments.len());
+                return if used < self.segments.len() {
+                    self.fruitless = 0;
+                    self.end(engine, Duration::ZERO)
+                } else {
+                    self.held.append(&mut self.segments);
+                    self.fruitless += 1;
+                    self.end(engine, REST * (1 << (self.fruitless - 1).min(REST_DOUBLED_MAX)))
+                };
             }
             self.next = Some(clock::now() + PAUSE);
             return;
@@ -103,7 +120,7 @@ impl Turnover {
                 oldest.iter().map(|(segment, _)| segment.named_bytes()).sum::<u64>() / KEPT_PART;
             drop(oldest);
             if self.emptied.is_empty() {
-                return self.end(engine, false);
+                return self.end(engine, REST);
             }
             emptying.ask();
         }
@@ -117,9 +134,11 @@ impl Turnover {
         self.next = Some(clock::now());
     }
 
-    fn end(&mut self, engine: &Engine, has_helped: bool) {
-        *self = Turnover::default();
-        engine.tier.emptying.end(if has_helped { Duration::ZERO } else { REST });
+    fn end(&mut self, engine: &Engine, rest: Duration) {
+        let (fruitless, held) = (self.fruitless, std::mem::take(&mut self.held));
+        *self = Turnover { fruitless, held, ..Turnover::default() };
+        engine.tier.emptying.rest(rest);
+        engine.tier.emptying.end();
         engine.send_all(|| Message::Resume);
     }
 

@@ -161,9 +161,13 @@ impl Emptying {
         clock::unix_ms() < self.rests_until.load(Ordering::Relaxed)
     }
 
-    /// Notes that it has ended, and for how long it rests.
-    pub fn end(&self, rest: Duration) {
+    /// Has it rest for so long from now on.
+    pub fn rest(&self, rest: Duration) {
         self.rests_until.store(clock::unix_ms() + rest.as_millis() as i64, Ordering::Relaxed);
+    }
+
+    /// Notes that it has ended.
+    pub fn end(&self) {
         self.is_at_work.store(false, Ordering::Relaxed);
     }
 }
