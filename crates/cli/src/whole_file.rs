@@ -13,28 +13,20 @@ pub(crate) fn write<T>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
 ) -> io::Result<T> {
     if path == Path::new("-") {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
-        let written = write(&mut out)?;
-        out.flush()?;
-        return Ok(written);
+        return write_through(io::stdout(), write);
     }
     let real = fs::canonicalize(path);
     let path = real.as_deref().unwrap_or(path);
     if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
         let file = OpenOptions::new().write(true).open(path).map_err(|error| named(path, error))?;
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let written = write(&mut out)?;
-        out.flush()?;
-        return Ok(written);
+        return write_through(file, write);
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let beside = Path::new(&beside);
     let file = File::create(beside).map_err(|error| named(beside, error))?;
     let written = (|| {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, &file);
-        let written = write(&mut out)?;
-        out.flush()?;
+        let written = write_through(&file, write)?;
         file.sync_all()?;
         fs::rename(beside, path).map_err(|error| named(path, error))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -46,6 +38,17 @@ pub(crate) fn write<T>(
         let _ = fs::remove_file(beside);
         if error.kind() == io::ErrorKind::StorageFull { named(beside, error) } else { error }
     })
+}
+
+/// Has `write` write in large pieces.
+fn write_through<T>(
+    out: impl Write + Send,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let written = write(&mut out)?;
+    out.flush()?;
+    Ok(written)
 }
 
 /// The same error with the path before it.

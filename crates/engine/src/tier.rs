@@ -8,6 +8,7 @@
 //! | [`read_ahead`] | has what a primary's commands need read before they are applied; only the link waits |
 //! | [`cleaning`] | empties segments of the file that are mostly unused |
 //! | [`crate::turnover`] | empties the oldest segments of a full file, where keys may be evicted |
+//! | [`walk`] | finds the entries that name records, for these two |
 //! | [`mantissa_persist::tier`] | the file |
 //! | [`mantissa_store::cold`] | what entries keep of a value on disk |
 //!
@@ -24,6 +25,7 @@ pub mod cleaning;
 pub mod fetch;
 pub mod offload;
 pub mod read_ahead;
+pub mod walk;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_persist::tier::TierFile;
 use mantissa_store::cold::{Cold, Segment};
-use mantissa_store::{Entry, KeyHash, ShardSet};
+use mantissa_store::{Entry, KeyHash};
 use mantissa_sys::clock;
 
 use crate::context::Context;
@@ -29,6 +29,7 @@ use crate::host::Message;
 use crate::memory_limit::Policy;
 use crate::shard_access::try_with_shard;
 use crate::stats;
+use crate::tier::walk::Walk;
 
 /// One part in so many of the file is emptied by a walk.
 const EMPTIED_PART: u64 = 16;
@@ -38,8 +39,6 @@ const FREE_PART: u64 = 32;
 const NEAR_PART: u64 = 32;
 /// Of the bytes of the segments one part in so many may come back to memory.
 const KEPT_PART: u64 = 4;
-/// Entries that are looked at with their shard locked.
-const LOCKED_ENTRIES: usize = 200;
 /// How long one step takes about.
 const STEP_TIME: Duration = Duration::from_millis(5);
 /// How long segments may take to become free: their values may be in use by a snapshot.
@@ -54,13 +53,9 @@ const REST_DOUBLED_MAX: u32 = 6;
 /// The walk.
 #[derive(Default)]
 pub struct Turnover {
-    /// Numbers of the segments that are being emptied, and when they were full.
-    emptied: HashMap<u32, Instant>,
-    /// The same segments.
-    segments: Vec<Weak<Segment>>,
-    shard: usize,
-    database: usize,
-    cursor: u64,
+    /// The segments that are being emptied, by number, and when they were full.
+    emptied: HashMap<u32, (Instant, Weak<Segment>)>,
+    walk: Walk,
     /// Bytes that may come back to memory.
     kept_bytes_left: u64,
     /// The walk has ended: until when segments are awaited.
@@ -95,13 +90,14 @@ impl Turnover {
             };
         };
         if let Some(until) = self.awaited_until {
-            let used = self.segments.iter().filter(|segment| segment.strong_count() > 0).count();
+            let is_used = |(_, segment): &&(Instant, Weak<Segment>)| segment.strong_count() > 0;
+            let used = self.emptied.values().filter(is_used).count();
             if used == 0 || clock::now() > until {
-                return if used < self.segments.len() {
+                return if used < self.emptied.len() {
                     self.fruitless = 0;
                     self.end(engine, Duration::ZERO)
                 } else {
-                    self.held.append(&mut self.segments);
+                    self.held.extend(self.emptied.drain().map(|(_, (_, segment))| segment));
                     self.fruitless += 1;
                     self.end(engine, REST * (1 << (self.fruitless - 1).min(REST_DOUBLED_MAX)))
                 };
@@ -114,11 +110,12 @@ impl Turnover {
                 return;
             }
             let oldest = file.oldest_segments((file.slots_max() / EMPTIED_PART).max(1));
-            self.emptied = oldest.iter().map(|(segment, since)| (segment.number(), *since)).collect();
-            self.segments = oldest.iter().map(|(segment, _)| Arc::downgrade(segment)).collect();
-            self.kept_bytes_left =
-                oldest.iter().map(|(segment, _)| segment.named_bytes()).sum::<u64>() / KEPT_PART;
-            drop(oldest);
+            let named = oldest.iter().map(|(segment, _)| segment.named_bytes()).sum::<u64>();
+            self.kept_bytes_left = named / KEPT_PART;
+            let by_number = |(segment, since): (Arc<Segment>, Instant)| {
+                (segment.number(), (since, Arc::downgrade(&segment)))
+            };
+            self.emptied = oldest.into_iter().map(by_number).collect();
             if self.emptied.is_empty() {
                 return self.end(engine, REST);
             }
@@ -145,41 +142,23 @@ impl Turnover {
     /// Looks at some entries. False if it has to wait.
     fn step(&mut self, context: &mut Context, policy: Policy) -> bool {
         let keyspace = &context.engine.keyspace;
-        let Ok(locked) = keyspace.try_lock(ShardSet::one(self.shard)) else { return false };
-        let Some(database) = locked.shard(self.shard).and_then(|shard| shard.databases.get(self.database))
-        else {
-            drop(locked);
-            (self.shard, self.database) = (self.shard + 1, 0);
-            if self.shard >= keyspace.shard_count() {
-                self.awaited_until = Some(clock::now() + FREED_WITHIN);
-            }
-            return true;
-        };
-        let mut found = Vec::new();
-        let (mut seen, mut cursor, now) = (0, self.cursor, clock::now());
-        let look = |entry: &Entry| {
+        let Ok(locked) = keyspace.try_lock(self.walk.shards()) else { return false };
+        let now = clock::now();
+        let (found, next) = self.walk.step(locked, |entry| {
             let cold = entry.cold()?;
-            let since = self.emptied.get(&cold.segment().number())?;
+            let (since, _) = self.emptied.get(&cold.segment().number())?;
             let seconds = now.saturating_duration_since(*since).as_secs();
             let is_in_use = !entry.is_in_memory() && policy.is_in_use(entry, context.now_ms, seconds);
             Some(Named { hash: keyspace.hash(entry.key()), cold, is_in_use })
-        };
-        loop {
-            cursor = database.scan(cursor, |entry| {
-                seen += 1;
-                found.extend(look(entry));
-            });
-            if cursor == 0 || seen >= LOCKED_ENTRIES {
-                break;
-            }
-        }
-        drop(locked);
+        });
         // Where a shard is locked the walk looks at these entries once more.
         if !found.iter().all(|named| self.take_out(context, policy, named)) {
             return false;
         }
-        self.cursor = cursor;
-        self.database += usize::from(cursor == 0);
+        self.walk = next;
+        if self.walk.is_over(keyspace) {
+            self.awaited_until = Some(clock::now() + FREED_WITHIN);
+        }
         true
     }
 
@@ -194,24 +173,20 @@ impl Turnover {
             value = cold.read().ok();
             self.kept_bytes_left -= bytes;
         }
-        let Ok(mut locked) = engine.keyspace.try_lock(ShardSet::one(self.shard)) else { return false };
-        let database = locked.shard_mut(self.shard).and_then(|shard| shard.databases.get_mut(self.database));
-        if let Some(database) = database {
-            database.keep_otherwise(
-                hash,
-                |_| true,
-                |entry| {
-                    entry.keep_copy(cold, &mut value);
-                    entry.leave_record(cold)
-                },
-            );
+        let Ok(mut locked) = engine.keyspace.try_lock(self.walk.shards()) else { return false };
+        let leave = |entry: &mut Entry| {
+            entry.keep_copy(cold, &mut value);
+            entry.leave_record(cold);
+        };
+        if let Some(database) = self.walk.database_in(&mut locked) {
+            database.keep_otherwise(hash, |_| true, leave);
         }
         drop(locked);
         let is_wanted = |entry: &Entry| {
             !entry.is_in_memory() && entry.is_in_record(cold) && policy.rank(entry, now_ms, 0).is_some()
         };
-        let evicted =
-            try_with_shard(context, self.shard, self.database, |access| access.evict(hash, is_wanted));
+        let (shard, database) = (self.walk.shard(), self.walk.database());
+        let evicted = try_with_shard(context, shard, database, |access| access.evict(hash, is_wanted));
         if evicted == Some(true) {
             stats::add(&engine.stats.workers[context.worker].evicted_keys, 1);
         }

@@ -42,13 +42,21 @@ fn output_limit<'a>(config: &'a Config, connection: &Connection) -> &'a OutputBu
     &config.client_output_buffer_limits[class]
 }
 
+/// A limit as it counts, in bytes; 0 is none. What a client may leave unread in any case is no less.
+fn in_force(bytes: u64, config: &Config, connection: &Connection) -> u64 {
+    match connection.is_replica {
+        _ if bytes == 0 => 0,
+        true => bytes.max(config.repl_backlog_size),
+        false => bytes.max(ALWAYS_FREE_BYTES),
+    }
+}
+
 /// The bytes that a client may leave unread. For a replica that is never less than the backlog.
 pub fn output_bytes_max(context: &Context, connection: &Connection) -> usize {
     let config = &context.active.config;
-    let bytes_max = match output_limit(config, connection).hard_bytes {
+    let bytes_max = match in_force(output_limit(config, connection).hard_bytes, config, connection) {
         0 => usize::MAX,
-        bytes if connection.is_replica => bytes.max(config.repl_backlog_size) as usize,
-        bytes => usize::try_from(bytes.max(ALWAYS_FREE_BYTES)).unwrap_or(usize::MAX),
+        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     };
     let is_logged_in = connection.session.authenticated || !context.engine.acl.needs_login();
     match is_logged_in || connection.wire.is_http() {
@@ -65,11 +73,7 @@ fn output_exceeded(context: &Context, connection: &mut Connection, unsent: u64) 
     if unsent >= output_bytes_max(context, connection) as u64 {
         return true;
     }
-    let soft_bytes = match connection.is_replica {
-        true if limit.soft_bytes > 0 => limit.soft_bytes.max(config.repl_backlog_size),
-        false if limit.soft_bytes > 0 => limit.soft_bytes.max(ALWAYS_FREE_BYTES),
-        _ => 0,
-    };
+    let soft_bytes = in_force(limit.soft_bytes, config, connection);
     if soft_bytes == 0 || unsent < soft_bytes {
         connection.soft_limit_since_ms = 0;
         return false;

@@ -15,12 +15,10 @@ use crate::transfer;
 /// How many bytes end a dump whose size is not known beforehand; they are announced before it.
 const END_MARK_SIZE: usize = 40;
 const BUFFER_SIZE: usize = 64 * 1024;
-/// Tells Valkey that its version 9 is understood: it sends fields that expire to nobody else.
-const VALKEY: (&str, &str) = ("version", "9.0.0");
 
 /// Saves a dump, of the functions only if so.
 pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> io::Result<bool> {
-    let version = is_valkey(session.connection()?)?.then_some(VALKEY);
+    let version = version_for(session.connection()?)?;
     let filter = functions_only.then_some(("rdb-filter-only", "functions"));
     for (name, value) in [("capa", "eof"), ("rdb-only", "1")].into_iter().chain(version).chain(filter) {
         eprintln!("sending REPLCONF {name} {value}");
@@ -61,7 +59,7 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
 pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
     eprintln!("sending REPLCONF capa eof");
     // A server that does not know it sends the size of the dump.
-    let version = is_valkey(session.connection()?)?.then_some(VALKEY);
+    let version = version_for(session.connection()?)?;
     for (name, value) in [("capa", "eof")].into_iter().chain(version) {
         let _an_error_reply_changes_nothing = session.expect(&["REPLCONF", name, value]);
     }
@@ -87,7 +85,7 @@ pub(crate) fn follow(session: &mut Session) -> io::Result<bool> {
 /// Writes a dump of all that a server holds, of one instant if the server has replicas.
 pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
     let mut connection = Target { database: 0, ..target.clone() }.open()?;
-    let version = is_valkey(&mut connection)?.then_some(VALKEY);
+    let version = version_for(&mut connection)?;
     for (name, value) in [("capa", "eof"), ("rdb-only", "1")].into_iter().chain(version) {
         // A server that does not know them is asked all the same.
         connection.ask(&["REPLCONF", name, value])?;
@@ -106,11 +104,13 @@ pub(crate) fn receive(target: &Target, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether a server says that it is Valkey.
-fn is_valkey(connection: &mut Connection) -> io::Result<bool> {
+/// What tells Valkey that its version 9 is understood: it sends fields that expire to nobody else. `None` for
+/// other servers.
+fn version_for(connection: &mut Connection) -> io::Result<Option<(&'static str, &'static str)>> {
     let info = connection.ask(&["INFO", "server"])?;
     let name = b"valkey_version:";
-    Ok(info.as_bytes().is_some_and(|text| text.windows(name.len()).any(|part| part == name)))
+    let is_valkey = info.as_bytes().is_some_and(|text| text.windows(name.len()).any(|part| part == name));
+    Ok(is_valkey.then_some(("version", "9.0.0")))
 }
 
 /// How far a dump goes that is being received.

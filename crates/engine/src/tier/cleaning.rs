@@ -12,14 +12,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mantissa_persist::tier::{Refusal, TierFile};
+use mantissa_store::KeyHash;
 use mantissa_store::cold::Cold;
-use mantissa_store::{KeyHash, ShardSet};
 use mantissa_sys::clock;
 
 use crate::engine::Engine;
+use crate::tier::walk::Walk;
 
-/// Entries that are looked at with their shard locked.
-const LOCKED_ENTRIES: usize = 200;
 /// How long one step takes about.
 const STEP_TIME: Duration = Duration::from_millis(5);
 /// How long it rests after a walk, or where there is nothing to do.
@@ -29,9 +28,7 @@ const REST: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct Cleaner {
     sparse: HashSet<u32>,
-    shard: usize,
-    database: usize,
-    cursor: u64,
+    walk: Walk,
     next: Option<std::time::Instant>,
 }
 
@@ -57,30 +54,12 @@ impl Cleaner {
     /// Looks at some entries. False if it has to wait.
     fn step(&mut self, engine: &Engine, file: &TierFile) -> bool {
         let is_over = || engine.stopping.load(Ordering::Relaxed);
-        let locked = engine.keyspace.lock_or_give_up(ShardSet::one(self.shard), is_over);
+        let locked = engine.keyspace.lock_or_give_up(self.walk.shards(), is_over);
         let Some(locked) = locked else { return false };
-        let Some(database) = locked.shard(self.shard).and_then(|shard| shard.databases.get(self.database))
-        else {
-            drop(locked);
-            (self.shard, self.database) = (self.shard + 1, 0);
-            if self.shard >= engine.keyspace.shard_count() {
-                self.sparse.clear();
-            }
-            return true;
-        };
-        let mut found: Vec<(KeyHash, Cold)> = Vec::new();
-        let (mut seen, mut cursor) = (0, self.cursor);
-        loop {
-            cursor = database.scan(cursor, |entry| {
-                seen += 1;
-                let cold = entry.cold().filter(|cold| self.sparse.contains(&cold.segment().number()));
-                found.extend(cold.map(|cold| (engine.keyspace.hash(entry.key()), cold)));
-            });
-            if cursor == 0 || seen >= LOCKED_ENTRIES {
-                break;
-            }
-        }
-        drop(locked);
+        let (found, next) = self.walk.step(locked, |entry| {
+            let cold = entry.cold().filter(|cold| self.sparse.contains(&cold.segment().number()))?;
+            Some((engine.keyspace.hash(entry.key()), cold))
+        });
         for (hash, cold) in found {
             match file.copy_record(&cold) {
                 Ok(copy) => self.rename(engine, hash, &cold, copy),
@@ -94,16 +73,17 @@ impl Cleaner {
                 }
             }
         }
-        self.cursor = cursor;
-        self.database += usize::from(cursor == 0);
+        self.walk = next;
+        if self.walk.is_over(&engine.keyspace) {
+            self.sparse.clear();
+        }
         true
     }
 
     /// Has the entry name the copy, if it still names the record.
     fn rename(&self, engine: &Engine, hash: KeyHash, from: &Cold, to: Cold) {
-        let mut locked = engine.keyspace.lock(ShardSet::one(self.shard));
-        let database = locked.shard_mut(self.shard).and_then(|shard| shard.databases.get_mut(self.database));
-        let Some(database) = database else { return };
+        let mut locked = engine.keyspace.lock(self.walk.shards());
+        let Some(database) = self.walk.database_in(&mut locked) else { return };
         if database.keep_otherwise(hash, |_| true, |entry| entry.move_record(from, to)) == Some(true) {
             engine.tier.moved.fetch_add(1, Ordering::Relaxed);
         }

@@ -197,14 +197,11 @@ impl Entry {
         is_there
     }
 
-    /// Gives the record of a value up that is in memory too. False if it is not in this record, or only
-    /// there.
-    pub fn leave_record(&mut self, cold: &Cold) -> bool {
-        let is_in_both = self.is_in_memory() && self.is_in_record(cold);
-        if is_in_both {
+    /// Gives this record of a value up if the value is in memory too.
+    pub fn leave_record(&mut self, cold: &Cold) {
+        if self.is_in_memory() && self.is_in_record(cold) {
             self.warm();
         }
-        is_in_both
     }
 
     /// Reads a value that is only on disk, so that it is in memory too. The error is a sentence.
