@@ -25,6 +25,7 @@ mod label_index;
 mod limits;
 mod list;
 pub mod listpack;
+mod member_index;
 mod murmur;
 mod packed;
 mod paged_bytes;

@@ -14,7 +14,6 @@
 mod ahead;
 mod boundary;
 mod bulk;
-mod index;
 mod leaf;
 mod tree;
 
@@ -23,6 +22,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::member_index::hash_of;
 use crate::{Ahead, Collection, EncodingLimits};
 pub use boundary::Boundary;
 pub use bulk::SortedSetBuilder;
@@ -30,7 +30,7 @@ pub use leaf::Run;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
-use tree::{Place, Tree, hash_of, tag_of};
+use tree::{Place, Tree, tag_of};
 
 /// Most entries of a set that is one leaf.
 const PACKED_ENTRIES_MAX: usize = 128;

@@ -280,6 +280,51 @@ fn large_documents_change_as_trees_do() {
 }
 
 #[test]
+fn members_are_found_while_an_object_grows_and_shrinks() {
+    let mut document = Json::new(&Fragment::empty_object());
+    let (mut members, mut clones) = (Vec::new(), Vec::new());
+    let mut random = Random::new(5);
+    for step in 0..12_000 {
+        // It grows to some two thousand members and shrinks to none, twice.
+        let grows = step / 3000 % 2 == 0;
+        let value = match random.below(200) {
+            0 => Model::Text(format!("[{}0]", "1234567,".repeat(random.below(2000)))),
+            1..20 => Model::Text(format!("\"{}\"", "v".repeat(random.below(200)))),
+            _ => Model::Text(step.to_string()),
+        };
+        let index = random.below(members.len().max(1));
+        match random.below(8) {
+            0 | 1 if !members.is_empty() => {
+                assert!(document.set(&[index], &value.fragment()));
+                let (_, old): &mut (String, Model) = &mut members[index];
+                *old = value;
+            }
+            2.. if !grows && !members.is_empty() => {
+                members.swap_remove(index);
+                document.remove_member(&[], index);
+            }
+            _ if grows => {
+                let key = format!("member:{step}");
+                assert!(document.add_member(&[], key.as_bytes(), &value.fragment()));
+                members.push((key, value));
+            }
+            _ => {}
+        }
+        if step % 1000 == 0 {
+            assert_same(&document, &Model::Object(members.clone()), &mut random);
+            clones.push((document.clone(), shown(document.root())));
+            (0..8).for_each(|slice| _ = document.compact(slice));
+        }
+        if let Some((key, value)) = members.get(index) {
+            let found = document.root().member(key.as_bytes()).map(|(at, found)| (at, shown(found)));
+            assert_eq!(found, Some((index, value.text())));
+        }
+        assert!(document.root().member(b"member:none").is_none());
+    }
+    clones.iter().for_each(|(clone, text)| assert_eq!(&shown(clone.root()), text));
+}
+
+#[test]
 fn a_document_grows_and_shrinks_one_by_one() {
     let mut document = Json::new(&Fragment::empty_array());
     let mut model = Vec::new();

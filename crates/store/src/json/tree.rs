@@ -7,8 +7,9 @@
 //!
 //! A child that is itself a large container is a tree of its own; all others lie in blocks. Finding a child
 //! by its place costs O(log n) and a walk through one block. A change writes one block anew, and those
-//! headers of trees that lead to it: O(depth * (log n + [`LARGE_BYTES`])). A member is looked for by its key
-//! in one block after the other. A clone costs O(1), and shares everything until it changes.
+//! headers of trees that lead to it: O(depth * (log n + [`LARGE_BYTES`])). An object of many members has an
+//! index from their keys to the parts that have them; of fewer, one part is looked through after the other.
+//! A clone costs O(1), and shares everything until it changes.
 //!
 //! # Invariants
 //!
@@ -17,14 +18,17 @@
 //! - A block has no more than [`BLOCK_BYTES`] or only one child, and no container in it has more than
 //!   [`LARGE_BYTES`].
 //! - A tree has more than [`SMALL_BYTES`]. Its owner replaces one that has shrunk by its packed form.
+//! - An object of [`INDEXED_FROM`] members has an index, one of fewer than [`INDEXED_MIN`] has none. The index
+//!   has one item for each member: its key's hash and the number of its part.
 
 use std::sync::Arc;
 
 use mantissa_memory::{CountedTree, CowVec, NodeId, SharedBytes, slab};
 
 use super::edit::{self, Op};
-use super::packed::{self, ARRAY, Header};
+use super::packed::{self, ARRAY, Header, OBJECT};
 use super::view::{Children, Form, View};
+use crate::member_index::{Index, Item, hash_of};
 
 /// A container of more bytes is a tree.
 pub(super) const LARGE_BYTES: usize = 8 << 10;
@@ -35,6 +39,9 @@ const BLOCK_BYTES: usize = (2 << 10) - SharedBytes::HEADER_BYTES;
 /// A block of fewer bytes takes in a neighbour, if both together leave room.
 const SPARSE_BYTES: usize = BLOCK_BYTES / 4;
 const JOINED_BYTES_MAX: usize = BLOCK_BYTES / 4 * 3;
+/// An object of as many members has an index, until it has fewer than [`INDEXED_MIN`].
+const INDEXED_FROM: usize = 512;
+const INDEXED_MIN: usize = INDEXED_FROM / 2;
 
 /// A part of a tree.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +86,15 @@ impl Part {
         }
     }
 
+    /// The packed keys of the members, of a part of an object.
+    fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let tree_key = match self {
+            Part::Tree { key, .. } => Some(key_of(key)),
+            _ => None,
+        };
+        tree_key.into_iter().chain(keys_in(self.children()))
+    }
+
     fn memory_usage(&self) -> usize {
         match self {
             Part::None => 0,
@@ -104,6 +120,15 @@ pub(super) struct Tree {
     bytes: usize,
     order: CountedTree<()>,
     parts: CowVec<Part>,
+    index: Option<Index>,
+}
+
+/// The hashes and parts of the members that a change takes away and those that it brings, where there is an
+/// index that is to follow.
+#[derive(Default)]
+struct Moved {
+    gone: Vec<(u64, NodeId)>,
+    come: Vec<(u64, NodeId)>,
 }
 
 /// The bytes of the key, and those of the child with its key, which begins here.
@@ -111,6 +136,22 @@ pub(super) struct Tree {
 fn child_sizes(kind: u8, bytes: &[u8]) -> (usize, usize) {
     let key = if kind == ARRAY { 0 } else { packed::size(bytes) };
     (key, key + packed::size(&bytes[key..]))
+}
+
+/// The packed keys of members side by side.
+fn keys_in(mut members: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (key, size) = (!members.is_empty()).then(|| child_sizes(OBJECT, members))?;
+        let (member, rest) = members.split_at(size);
+        members = rest;
+        Some(&member[..key])
+    })
+}
+
+/// The hash of a packed key.
+#[inline]
+fn hash_of_key(key: &[u8]) -> u64 {
+    hash_of(packed::string(key))
 }
 
 /// Where the child at a place begins among children side by side, of which there may be none.
@@ -157,7 +198,10 @@ impl Tree {
             counts.push((part.count(), ()));
             parts.push(part);
         });
-        Tree { kind, bytes: header.body, order: CountedTree::build(counts.into_iter()), parts }
+        let order = CountedTree::build(counts.into_iter());
+        let mut tree = Tree { kind, bytes: header.body, order, parts, index: None };
+        tree.follow(Moved::default());
+        tree
     }
 
     /// Whether it is an array or an object.
@@ -221,6 +265,80 @@ impl Tree {
                 Children::new(rest, self.kind, Some((self, self.order.next(id))))
             }
             _ => Children::new(&[], self.kind, Some((self, Some(id)))),
+        }
+    }
+
+    /// The place and the value of a member, or `None`, if an index can tell; else `None` around that.
+    pub fn indexed_member(&self, key: &[u8]) -> Option<Option<(usize, View<'_>)>> {
+        let index = self.index.as_ref()?;
+        Some(index.find(hash_of(key), |id| {
+            let (inner, value) = match self.part(id) {
+                Part::Tree { key: name, tree } => {
+                    let (name, value) = tree_child(name, tree);
+                    (name == key).then_some((0, value))?
+                }
+                block => {
+                    let mut members = Children::new(block.children(), self.kind, None).enumerate();
+                    members.find_map(|(inner, (name, value))| (name == key).then_some((inner, value)))?
+                }
+            };
+            Some((self.order.rank(id) + inner, value))
+        }))
+    }
+
+    /// Brings the index up to date with a change, and makes or drops it as the number of members says.
+    fn follow(&mut self, moved: Moved) {
+        if self.kind != OBJECT {
+            return;
+        }
+        let Some(index) = &mut self.index else {
+            if self.len() >= INDEXED_FROM {
+                self.index = self.new_index();
+            }
+            return;
+        };
+        if self.order.total() < INDEXED_MIN {
+            self.index = None;
+            return;
+        }
+        let Moved { mut gone, mut come } = moved;
+        gone.sort_unstable();
+        come.sort_unstable();
+        let (mut old, mut new) = (gone.into_iter().peekable(), come.into_iter().peekable());
+        loop {
+            match (old.peek().copied(), new.peek().copied()) {
+                (Some(before), Some(after)) if before.0 == after.0 => {
+                    if before != after {
+                        index.set(before.0, before.1, after.1);
+                    }
+                    (old.next(), new.next());
+                }
+                (Some((hash, id)), after) if after.is_none_or(|after| hash < after.0) => {
+                    index.remove(hash, id);
+                    old.next();
+                }
+                (_, Some((hash, id))) => {
+                    index.insert(hash, id);
+                    new.next();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn new_index(&self) -> Option<Index> {
+        let item = |key: &[u8], id| Item { hash: hash_of_key(key) as u32, part: id };
+        let of_part = |id| self.part(id).keys().map(move |key| item(key, id));
+        let items: Vec<Item> = self.order.iter().flat_map(of_part).collect();
+        // Keys are not looked at again: every object comes here with different ones.
+        Index::build(&items, |_, _, _| false)
+    }
+
+    /// The hashes of packed members that an index is to have, as those of a part.
+    fn hashes(&self, members: &[u8], id: NodeId) -> Vec<(u64, NodeId)> {
+        match self.index {
+            Some(_) => keys_in(members).map(|key| (hash_of_key(key), id)).collect(),
+            None => Vec::new(),
         }
     }
 
@@ -299,12 +417,12 @@ impl Tree {
         let found = self.order.find(index);
         let (mut next, mut inner) = found.map_or((None, 0), |(id, inner)| (Some(id), inner));
         let mut previous = next.map_or(self.order.last(), |id| self.order.previous(id));
-        let mut children = Vec::new();
+        let (mut children, mut moved) = (Vec::new(), Moved::default());
         // A block before the place takes in what is added, if it has room.
         let before = previous.filter(|_| inner == 0 && added > 0);
         if let Some(id) = before.filter(|&id| self.has_room(id, new.len(), BLOCK_BYTES)) {
             previous = self.order.previous(id);
-            children.extend_from_slice(self.take(id).children());
+            children.extend_from_slice(self.take(id, &mut moved).children());
         }
         let is_append = next.is_none();
         let mut left = removed;
@@ -312,7 +430,7 @@ impl Tree {
         let mut tail_start = 0;
         while let Some(id) = next.filter(|_| left > 0 || inner > 0) {
             next = self.order.next(id);
-            let part = self.take(id);
+            let part = self.take(id, &mut moved);
             let here = left.min(part.count() - inner);
             let from = start_of(self.kind, part.children(), inner);
             children.extend_from_slice(&part.children()[..from]);
@@ -326,16 +444,19 @@ impl Tree {
         if !children.is_empty() && children.len() < SPARSE_BYTES {
             let room = |id: &NodeId| self.has_room(*id, children.len(), JOINED_BYTES_MAX);
             if let Some(id) = next.filter(room) {
-                children.extend_from_slice(self.take(id).children());
+                children.extend_from_slice(self.take(id, &mut moved).children());
             } else if let Some(id) = previous.filter(room) {
                 previous = self.order.previous(id);
-                children.splice(0..0, self.take(id).children().iter().copied());
+                children.splice(0..0, self.take(id, &mut moved).children().iter().copied());
             }
         }
         let blocks = children.len().div_ceil(BLOCK_BYTES).max(1);
         // What is added at the end fills blocks, as more will come there.
         let target = if is_append { BLOCK_BYTES } else { children.len().div_ceil(blocks) };
-        cut(self.kind, &children, target, &mut |part| previous = Some(self.put_after(previous, part)));
+        cut(self.kind, &children, target, &mut |part| {
+            previous = Some(self.put_after(previous, part, &mut moved));
+        });
+        self.follow(moved);
     }
 
     /// The same within one block, which is neither emptied, nor filled up, nor small enough to join another.
@@ -355,6 +476,7 @@ impl Tree {
         if after > BLOCK_BYTES || may_join && self.has_neighbour_with_room(id, after) {
             return None;
         }
+        let moved = Moved { gone: self.hashes(&children[from..to], id), come: self.hashes(new, id) };
         let Part::Block { bytes, len, count } = self.parts.get_mut(id as usize) else { return None };
         let keeps_memory = SharedBytes::allocation_bytes(after) == bytes.memory_usage();
         if let Some(block) = bytes.payload_mut().filter(|_| keeps_memory) {
@@ -367,6 +489,7 @@ impl Tree {
         (*len, *count) = (after as u32, (left + added) as u32);
         self.bytes = self.bytes - before + after;
         self.order.set(id, left + added, ());
+        self.follow(moved);
         Some(())
     }
 
@@ -381,19 +504,25 @@ impl Tree {
         matches!(self.part(id), Part::Block { len, .. } if *len as usize + bytes <= max)
     }
 
-    fn take(&mut self, id: NodeId) -> Part {
+    fn take(&mut self, id: NodeId, moved: &mut Moved) -> Part {
         self.order.remove(id);
         let part = std::mem::take(self.parts.get_mut(id as usize));
         self.bytes -= part.size();
+        if self.index.is_some() {
+            moved.gone.extend(part.keys().map(|key| (hash_of_key(key), id)));
+        }
         if self.order.first().is_none() {
             self.parts = CowVec::new();
         }
         part
     }
 
-    fn put_after(&mut self, previous: Option<NodeId>, part: Part) -> NodeId {
+    fn put_after(&mut self, previous: Option<NodeId>, part: Part, moved: &mut Moved) -> NodeId {
         self.bytes += part.size();
         let id = self.order.insert_after(previous, part.count(), ());
+        if self.index.is_some() {
+            moved.come.extend(part.keys().map(|key| (hash_of_key(key), id)));
+        }
         if self.parts.len() == id as usize {
             self.parts.push(part);
         } else {
@@ -405,12 +534,13 @@ impl Tree {
     /// Bytes taken, the structure itself included. O(parts).
     pub fn memory_usage(&self) -> usize {
         let parts = self.parts().map(Part::memory_usage).sum::<usize>();
-        size_of::<Self>() + self.order.memory_usage() + self.parts.memory_usage() + parts
+        let index = self.index.as_ref().map_or(0, Index::memory_usage);
+        size_of::<Self>() + self.order.memory_usage() + self.parts.memory_usage() + parts + index
     }
 
     /// About how many parts there are, in all trees below as well.
     pub fn part_count(&self) -> usize {
-        1 + self.bytes / BLOCK_BYTES
+        1 + self.bytes / BLOCK_BYTES + self.index.as_ref().map_or(0, Index::bucket_count)
     }
 
     /// Moves the blocks of a slice to better places, unless clones share them: those of all trees below,
@@ -444,7 +574,14 @@ impl Tree {
                 Part::None => {}
             }
         }
-        false
+        let Some(index) = &mut self.index else { return false };
+        let own = *passed..*passed + index.bucket_count();
+        *passed = own.end;
+        let here = own.start.max(wanted.start)..own.end.min(wanted.end);
+        if !here.is_empty() {
+            index.compact_buckets(here.start - own.start..here.end - own.start);
+        }
+        own.end > wanted.end
     }
 
     /// Says what is wrong with it, if anything is.
@@ -475,6 +612,18 @@ impl Tree {
             }
         }
         assert_eq!((bytes, count), (self.bytes, self.len()));
+        let is_indexed = self.index.is_some();
+        assert!(!is_indexed || self.kind == OBJECT && self.len() >= INDEXED_MIN, "{} members", self.len());
+        assert!(is_indexed || self.kind != OBJECT || self.len() < INDEXED_FROM, "{} members", self.len());
+        if let Some(index) = &self.index {
+            assert_eq!(index.len(), self.len());
+            for id in self.order.iter() {
+                for key in self.part(id).keys() {
+                    let found = index.find(hash_of_key(key), |found| (found == id).then_some(()));
+                    assert_eq!(found, Some(()), "no item of a key in part {id}");
+                }
+            }
+        }
         // Blocks are half full on the whole.
         assert!(
             self.order.node_count() <= 4 + 4 * self.bytes / BLOCK_BYTES,

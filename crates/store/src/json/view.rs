@@ -172,6 +172,11 @@ impl<'a> View<'a> {
 
     /// The value of a member, and its place.
     pub fn member(self, key: &[u8]) -> Option<(usize, View<'a>)> {
+        if let Form::Tree(tree) = self.form
+            && let Some(found) = tree.indexed_member(key)
+        {
+            return found;
+        }
         let mut members = self.members().enumerate();
         members.find_map(|(index, (name, value))| (name == key).then_some((index, value)))
     }

@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 
 use mantissa_memory::NodeId;
 
-use super::tree::{Tree, hash_of};
+use super::tree::Tree;
+use crate::member_index::hash_of;
 
 /// Most searches that go side by side: what they fetch is to stay in the nearest cache.
 const TOGETHER: usize = 8;

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use mantissa_memory::NodeId;
 
-use super::index::Item;
 use super::leaf::Leaf;
-use super::tree::{Tree, add_leaf, fitting, hash_of};
+use super::tree::{Tree, add_leaf, fitting};
 use super::{Owned, SortedSet};
 use crate::EncodingLimits;
 use crate::distinct::all_differ;
+use crate::member_index::{Item, hash_of};
 
 /// Entries that wait before leaves are made of them, and bytes of their members.
 const WAITING_MAX: usize = 1 << 10;
@@ -113,7 +113,7 @@ impl SortedSetBuilder {
         }
         self.pack(true);
         let last = self.leaves.len() as NodeId - 1;
-        self.items.iter_mut().for_each(|item| item.leaf = last - item.leaf);
+        self.items.iter_mut().for_each(|item| item.part = last - item.part);
         let tree = Tree::of_leaves(self.leaves.into_iter().rev(), &self.items)?;
         let mut set = SortedSet::new();
         set.body.put(Owned::Large(Box::new(tree)));

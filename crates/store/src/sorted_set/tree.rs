@@ -20,9 +20,7 @@
 //! Leaves filled in random order are filled by 70%, in rising or falling order and in bulk by 7/8.
 
 use std::cmp::Ordering;
-use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use mantissa_memory::counted_tree::Path;
 use mantissa_memory::slab;
@@ -30,9 +28,8 @@ use mantissa_memory::{CountedTree, CowVec, NodeId, SharedBytes};
 use smallvec::SmallVec;
 
 use super::boundary::Boundary;
-use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
-use crate::seed;
+use crate::member_index::{Index, Item, hash_of};
 
 /// Most entries of a leaf.
 const LEAF_ENTRIES_MAX: usize = 128;
@@ -55,15 +52,6 @@ const QUICKLY_FREED_LEAVES_MAX: usize = 4096;
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
 
 const _: () = assert!(2 * LEAF_BYTES_MIN > LEAF_BYTES_MIN + SharedBytes::HEADER_BYTES + SLACK_MAX + 32);
-
-/// The hash of a member.
-#[inline]
-pub(super) fn hash_of(member: &[u8]) -> u64 {
-    static SEED: LazyLock<foldhash::fast::SeedableRandomState> = LazyLock::new(seed::fast);
-    let mut hasher = SEED.build_hasher();
-    hasher.write(member);
-    hasher.finish()
-}
 
 /// The byte of a member's hash that its leaf keeps, out of the half that the index has.
 #[inline]
@@ -99,7 +87,7 @@ pub(super) fn add_leaf<'e>(
     entries: impl Iterator<Item = (&'e [u8], f64)> + Clone,
 ) {
     let (first, leaf) = (items.len(), leaves.len() as NodeId);
-    items.extend(entries.clone().map(|(member, _)| Item { hash: hash_of(member) as u32, leaf }));
+    items.extend(entries.clone().map(|(member, _)| Item { hash: hash_of(member) as u32, part: leaf }));
     let tags = items[first..].iter().map(|item| tag_of(item.hash.into()));
     leaves.push(Leaf::build(entries.zip(tags).map(|((member, score), tag)| (member, score, tag))));
 }

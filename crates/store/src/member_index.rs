@@ -1,11 +1,12 @@
-//! The index of a large sorted set, from members to the numbers of their leaves: a hash table whose buckets
-//! are packed, and shared between clones.
+//! The index of a large collection that is made of numbered parts, from members to the numbers of the parts
+//! that have them: of a sorted set to leaves, of the keys of a JSON object to blocks. It is a hash table whose
+//! buckets are packed, and shared between clones.
 //!
 //! ```text
-//! bucket: | header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n leaf numbers |
+//! bucket: | header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n part numbers |
 //! ```
 //!
-//! An item is the low half of a member's hash and the number of its leaf, in three bytes (four in a wide
+//! An item is the low half of a member's hash and the number of its part, in three bytes (four in a wide
 //! bucket, which has met a number beyond 2^24): 7 bytes. There are [`FILL`] items in a bucket on average,
 //! with a pointer of 8 bytes, 12 bytes of header and some slack between them: 8 bytes per member in all.
 //!
@@ -26,14 +27,19 @@
 //! interval of the line that begins at the cursor or before it, visits the items of this pattern, and moves
 //! the cursor to the end of the interval. A pattern has as many bits as tell a bucket from the others, or
 //! some more for a part of a bucket; how many, each step may choose anew, so it does not matter how the index
-//! grew or shrank since the last one. An item whose leaf changes stays in its place, since its hash stays.
+//! grew or shrank since the last one. An item whose part changes stays in its place, since its hash stays.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::LazyLock;
 
 use mantissa_memory::prefetch_lines;
 use mantissa_memory::slab;
 use mantissa_memory::{CowVec, NodeId, SharedBytes};
 
+use crate::seed;
+
 /// Mean number of items of a bucket above which the index grows.
-pub(super) const FILL: usize = 32;
+pub(crate) const FILL: usize = 32;
 /// Mean number of items below which it shrinks.
 const FILL_MIN: usize = FILL / 2;
 
@@ -47,27 +53,36 @@ const SLACK_MAX: usize = 40;
 const HASHES: usize = 4;
 const HASH_BYTES: usize = 4;
 const WIDE: u32 = 1 << 31;
-/// Bytes of a leaf number, and the first number that takes one more.
+/// Bytes of a part number, and the first number that takes one more.
 const ID_BYTES: usize = 3;
 const WIDE_FROM: NodeId = 1 << (8 * ID_BYTES);
 
-/// An item of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    /// The low half of the member's hash.
-    pub hash: u32,
-    /// The number of its leaf.
-    pub leaf: NodeId,
+/// The hash of a member.
+#[inline]
+pub(crate) fn hash_of(member: &[u8]) -> u64 {
+    static SEED: LazyLock<foldhash::fast::SeedableRandomState> = LazyLock::new(seed::fast);
+    let mut hasher = SEED.build_hasher();
+    hasher.write(member);
+    hasher.finish()
 }
 
-/// A packed bucket: hashes of members and the numbers of their leaves.
+/// An item of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// The low half of the member's hash.
+    pub hash: u32,
+    /// The number of its part.
+    pub part: NodeId,
+}
+
+/// A packed bucket: hashes of members and the numbers of their parts.
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     bytes: SharedBytes,
 }
 
 impl Bucket {
-    /// Number of items, bytes of a leaf number.
+    /// Number of items, bytes of a part number.
     #[inline]
     fn head(&self) -> (usize, usize) {
         match self.bytes.payload().first_chunk() {
@@ -87,7 +102,7 @@ impl Bucket {
     }
 
     #[inline]
-    fn leaf(&self, slot: usize) -> NodeId {
+    fn part(&self, slot: usize) -> NodeId {
         let (_, id_bytes) = self.head();
         let payload = self.bytes.payload();
         let at = payload.len() - id_bytes * (slot + 1);
@@ -99,7 +114,7 @@ impl Bucket {
 
     fn items(&self) -> impl Iterator<Item = Item> {
         let hashes = self.hashes().iter().enumerate();
-        hashes.map(|(slot, &raw)| Item { hash: u32::from_le_bytes(raw), leaf: self.leaf(slot) })
+        hashes.map(|(slot, &raw)| Item { hash: u32::from_le_bytes(raw), part: self.part(slot) })
     }
 
     /// The first item with this hash for which `is_it` says something.
@@ -115,7 +130,7 @@ impl Bucket {
             }
             while found != 0 {
                 let slot = index * 8 + found.trailing_zeros() as usize;
-                if let Some(result) = is_it(slot, self.leaf(slot)) {
+                if let Some(result) = is_it(slot, self.part(slot)) {
                     return Some(result);
                 }
                 found &= found - 1;
@@ -123,7 +138,7 @@ impl Bucket {
         }
         let base = hashes.len() - rest.len();
         let matching = rest.iter().enumerate().filter(|(_, raw)| u32::from_le_bytes(**raw) == hash);
-        matching.map(|(slot, _)| base + slot).find_map(|slot| is_it(slot, self.leaf(slot)))
+        matching.map(|(slot, _)| base + slot).find_map(|slot| is_it(slot, self.part(slot)))
     }
 
     /// A bucket without items, with a capacity of `len` items.
@@ -141,13 +156,13 @@ impl Bucket {
         if items.len() + spare == 0 {
             return Bucket::default();
         }
-        let is_wide = items.iter().any(|item| item.leaf >= WIDE_FROM);
+        let is_wide = items.iter().any(|item| item.part >= WIDE_FROM);
         let id_bytes = ID_BYTES + usize::from(is_wide);
         let mut bucket = Bucket::with_capacity(items.len() + spare, id_bytes);
         let payload = bucket.bytes.payload_mut().expect("new bytes have one reference");
         let hashes = payload[HASHES..].as_chunks_mut().0;
         hashes.iter_mut().zip(items).for_each(|(raw, item)| *raw = item.hash.to_le_bytes());
-        items.iter().enumerate().for_each(|(slot, item)| write_leaf(payload, slot, id_bytes, item.leaf));
+        items.iter().enumerate().for_each(|(slot, item)| write_part(payload, slot, id_bytes, item.part));
         write_len(payload, items.len());
         bucket
     }
@@ -158,12 +173,12 @@ impl Bucket {
         let (len, id_bytes) = self.head();
         let Some(payload) = self.bytes.payload_mut() else { return false };
         let capacity = (payload.len() - HASHES) / (HASH_BYTES + id_bytes);
-        if len >= capacity || (item.leaf >= WIDE_FROM && id_bytes == ID_BYTES) {
+        if len >= capacity || (item.part >= WIDE_FROM && id_bytes == ID_BYTES) {
             return false;
         }
         let at = HASHES + len * HASH_BYTES;
         payload[at..at + HASH_BYTES].copy_from_slice(&item.hash.to_le_bytes());
-        write_leaf(payload, len, id_bytes, item.leaf);
+        write_part(payload, len, id_bytes, item.part);
         write_len(payload, len + 1);
         true
     }
@@ -174,7 +189,7 @@ impl Bucket {
             return;
         }
         let (len, id_bytes) = self.head();
-        if item.leaf >= WIDE_FROM && id_bytes == ID_BYTES {
+        if item.part >= WIDE_FROM && id_bytes == ID_BYTES {
             let mut items: Vec<Item> = self.items().collect();
             items.push(item);
             *self = Bucket::of(&items, 0);
@@ -200,16 +215,16 @@ impl Bucket {
         copy
     }
 
-    /// Gives the item at `slot` another leaf.
-    fn set_leaf(&mut self, slot: usize, leaf: NodeId) {
+    /// Gives the item at `slot` another part.
+    fn set_part(&mut self, slot: usize, part: NodeId) {
         let (len, id_bytes) = self.head();
-        if (leaf >= WIDE_FROM && id_bytes == ID_BYTES) || self.bytes.is_shared() {
+        if (part >= WIDE_FROM && id_bytes == ID_BYTES) || self.bytes.is_shared() {
             let mut items: Vec<Item> = self.items().collect();
             debug_assert!(slot < len);
-            items[slot].leaf = leaf;
+            items[slot].part = part;
             *self = Bucket::of(&items, 0);
         } else if let Some(payload) = self.bytes.payload_mut() {
-            write_leaf(payload, slot, id_bytes, leaf);
+            write_part(payload, slot, id_bytes, part);
         }
     }
 
@@ -223,13 +238,13 @@ impl Bucket {
         if self.bytes.is_shared() {
             *self = self.copy(len);
         }
-        let last = self.leaf(len - 1);
+        let last = self.part(len - 1);
         if let Some(payload) = self.bytes.payload_mut() {
             let (at, last_at) = (HASHES + slot * HASH_BYTES, HASHES + (len - 1) * HASH_BYTES);
             let mut hash = [0; HASH_BYTES];
             hash.copy_from_slice(&payload[last_at..last_at + HASH_BYTES]);
             payload[at..at + HASH_BYTES].copy_from_slice(&hash);
-            write_leaf(payload, slot, id_bytes, last);
+            write_part(payload, slot, id_bytes, last);
             write_len(payload, len - 1);
         }
         let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
@@ -240,9 +255,9 @@ impl Bucket {
 }
 
 #[inline]
-fn write_leaf(payload: &mut [u8], slot: usize, id_bytes: usize, leaf: NodeId) {
+fn write_part(payload: &mut [u8], slot: usize, id_bytes: usize, part: NodeId) {
     let at = payload.len() - id_bytes * (slot + 1);
-    let raw = leaf.to_le_bytes();
+    let raw = part.to_le_bytes();
     // In sizes that are known, which makes them plain moves.
     if id_bytes == ID_BYTES {
         payload[at..at + ID_BYTES].copy_from_slice(&raw[..ID_BYTES]);
@@ -251,7 +266,7 @@ fn write_leaf(payload: &mut [u8], slot: usize, id_bytes: usize, leaf: NodeId) {
     }
 }
 
-/// Sets the number of items and leaves the mark of a wide bucket.
+/// Sets the number of items and parts the mark of a wide bucket.
 #[inline]
 fn write_len(payload: &mut [u8], len: usize) {
     let mark = payload[3] & (WIDE >> 24) as u8;
@@ -261,9 +276,9 @@ fn write_len(payload: &mut [u8], len: usize) {
     payload[3] |= mark;
 }
 
-/// A hash table from members to leaf numbers.
+/// A hash table from members to part numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     buckets: CowVec<Bucket>,
     len: usize,
     bucket_bytes: usize,
@@ -271,7 +286,7 @@ pub(super) struct Index {
 
 impl Index {
     /// The index of these items, in O(n); `None` if two are for the same member, which `is_twice` says of a
-    /// hash and the leaves of two items that have it.
+    /// hash and the parts of two items that have it.
     pub fn build(items: &[Item], is_twice: impl Fn(u32, NodeId, NodeId) -> bool) -> Option<Self> {
         let bucket_count = items.len().div_ceil(FILL).max(1);
         let level = level_of(bucket_count);
@@ -280,7 +295,7 @@ impl Index {
         let mut places = vec![0; bucket_count + 1];
         items.iter().for_each(|item| places[bucket_of(item) + 1] += 1);
         (1..places.len()).for_each(|bucket| places[bucket] += places[bucket - 1]);
-        let mut sorted = vec![Item { hash: 0, leaf: 0 }; items.len()];
+        let mut sorted = vec![Item { hash: 0, part: 0 }; items.len()];
         for item in items {
             let place = &mut places[bucket_of(item)];
             sorted[*place] = *item;
@@ -294,7 +309,7 @@ impl Index {
             begin = end;
             for (count, item) in own.iter().enumerate() {
                 let mut same = own[..count].iter().filter(|other| other.hash == item.hash);
-                if same.any(|other| is_twice(item.hash, item.leaf, other.leaf)) {
+                if same.any(|other| is_twice(item.hash, item.part, other.part)) {
                     return None;
                 }
             }
@@ -305,12 +320,18 @@ impl Index {
         Some(index)
     }
 
+    /// The number of items.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
         self.bucket_bytes + self.buckets.memory_usage()
     }
 
-    /// The first leaf among those of the items with a hash for which `is_it` says something.
+    /// The first part among those of the items with a hash for which `is_it` says something.
     #[inline]
     pub fn find<R>(&self, hash: u64, mut is_it: impl FnMut(NodeId) -> Option<R>) -> Option<R> {
         let count = self.buckets.len();
@@ -318,7 +339,7 @@ impl Index {
             return None;
         }
         let bucket = self.buckets.get(bucket_of(hash, level_of(count), count));
-        bucket.find(hash as u32, |_, leaf| is_it(leaf))
+        bucket.find(hash as u32, |_, part| is_it(part))
     }
 
     /// Asks the processor to fetch the bucket of a hash, all of it: where its items are is not known before.
@@ -334,28 +355,28 @@ impl Index {
     }
 
     /// Adds an item.
-    pub fn insert(&mut self, hash: u64, leaf: NodeId) {
+    pub fn insert(&mut self, hash: u64, part: NodeId) {
         if self.len >= self.buckets.len() * FILL {
             self.grow();
         }
-        self.change(hash, |bucket| bucket.add(Item { hash: hash as u32, leaf }));
+        self.change(hash, |bucket| bucket.add(Item { hash: hash as u32, part }));
         self.len += 1;
     }
 
-    /// Makes an item refer to another leaf.
+    /// Makes an item refer to another part.
     pub fn set(&mut self, hash: u64, old: NodeId, new: NodeId) {
         self.change(hash, |bucket| {
-            if let Some(slot) = bucket.find(hash as u32, |slot, leaf| (leaf == old).then_some(slot)) {
-                bucket.set_leaf(slot, new);
+            if let Some(slot) = bucket.find(hash as u32, |slot, part| (part == old).then_some(slot)) {
+                bucket.set_part(slot, new);
             }
         });
     }
 
     /// Takes an item out.
-    pub fn remove(&mut self, hash: u64, leaf: NodeId) {
+    pub fn remove(&mut self, hash: u64, part: NodeId) {
         let mut removed = 0;
         self.change(hash, |bucket| {
-            if let Some(slot) = bucket.find(hash as u32, |slot, found| (found == leaf).then_some(slot)) {
+            if let Some(slot) = bucket.find(hash as u32, |slot, found| (found == part).then_some(slot)) {
                 bucket.remove(slot);
                 removed = 1;
             }
@@ -367,7 +388,7 @@ impl Index {
         }
     }
 
-    /// Visits a part of the items, hashes with leaf numbers, and returns the cursor of the next part; 0
+    /// Visits a part of the items, hashes with part numbers, and returns the cursor of the next part; 0
     /// starts, and 0 returned ends an iteration. Of a bucket with many more than `wanted` items only a part
     /// is visited.
     pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(u32, NodeId)) -> u64 {
@@ -387,7 +408,7 @@ impl Index {
         let mask = size - 1;
         let bucket = self.buckets.get(bucket_of(cursor, level, count));
         let items = bucket.items().filter(|item| (u64::from(item.hash) ^ cursor) & mask == 0);
-        items.for_each(|item| visit(item.hash, item.leaf));
+        items.for_each(|item| visit(item.hash, item.part));
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
@@ -396,8 +417,18 @@ impl Index {
     pub fn compact(&mut self, slice: usize) -> bool {
         let parts = slab::parts_of_slice(self.buckets.len(), slice);
         let has_more = parts.end < self.buckets.len();
-        parts.for_each(|at| self.buckets.get_mut(at).bytes.compact());
+        self.compact_buckets(parts);
         has_more
+    }
+
+    /// The number of buckets.
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Moves these buckets where that lets memory be given back.
+    pub fn compact_buckets(&mut self, buckets: std::ops::Range<usize>) {
+        buckets.for_each(|at| self.buckets.get_mut(at).bytes.compact());
     }
 
     #[inline]
@@ -461,14 +492,14 @@ mod tests {
     use crate::test_random::Random;
     use std::collections::{HashMap, HashSet};
 
-    fn hash_of(number: u64) -> u64 {
+    fn hash_of_number(number: u64) -> u64 {
         number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
     }
 
     fn check(index: &Index, model: &HashMap<u64, NodeId>) {
         assert_eq!(index.len, model.len());
-        for (&number, &leaf) in model {
-            assert_eq!(index.find(hash_of(number), |found| (found == leaf).then_some(())), Some(()));
+        for (&number, &part) in model {
+            assert_eq!(index.find(hash_of_number(number), |found| (found == part).then_some(())), Some(()));
         }
         let buckets = (0..index.buckets.len()).map(|at| index.buckets.get(at).bytes.memory_usage());
         assert_eq!(buckets.sum::<usize>(), index.bucket_bytes);
@@ -483,19 +514,19 @@ mod tests {
         for round in 0..60_000 {
             let number = random(6000);
             // Some numbers need a wide bucket.
-            let leaf = random(if round > 30_000 { 1 << 25 } else { 1 << 24 }) as NodeId;
+            let part = random(if round > 30_000 { 1 << 25 } else { 1 << 24 }) as NodeId;
             let is_growing = (round / 15_000) % 2 == 0;
             match model.get(&number).copied() {
                 None if is_growing || random(3) == 0 => {
-                    index.insert(hash_of(number), leaf);
-                    model.insert(number, leaf);
+                    index.insert(hash_of_number(number), part);
+                    model.insert(number, part);
                 }
                 Some(old) if is_growing || random(4) == 0 => {
-                    index.set(hash_of(number), old, leaf);
-                    model.insert(number, leaf);
+                    index.set(hash_of_number(number), old, part);
+                    model.insert(number, part);
                 }
                 Some(old) => {
-                    index.remove(hash_of(number), old);
+                    index.remove(hash_of_number(number), old);
                     model.remove(&number);
                 }
                 None => {}
@@ -507,13 +538,13 @@ mod tests {
         }
         clones.iter().for_each(|(index, model)| check(index, model));
         let mut items: Vec<Item> =
-            model.iter().map(|(&number, &leaf)| Item { hash: hash_of(number) as u32, leaf }).collect();
+            model.iter().map(|(&number, &part)| Item { hash: hash_of_number(number) as u32, part }).collect();
         let built = Index::build(&items, |_, _, _| false).expect("nothing is twice");
         check(&built, &model);
         items.extend(items.first().copied());
         assert!(Index::build(&items, |_, one, other| one == other).is_none());
-        for (number, leaf) in model {
-            index.remove(hash_of(number), leaf);
+        for (number, part) in model {
+            index.remove(hash_of_number(number), part);
         }
         assert!(index.buckets.len() == 1 && index.bucket_bytes < 64);
     }
@@ -524,12 +555,13 @@ mod tests {
             let mut numbers = Random::new(seed);
             let mut random = |bound: u64| numbers.next() % bound;
             let (mut index, mut passing) = (Index::default(), Vec::new());
-            let staying: HashSet<u32> = (0..3000).map(|number| hash_of(number) as u32).collect();
-            (0..3000).for_each(|number| index.insert(hash_of(number), number as NodeId));
+            let staying: HashSet<u32> = (0..3000).map(|number| hash_of_number(number) as u32).collect();
+            (0..3000).for_each(|number| index.insert(hash_of_number(number), number as NodeId));
             let (mut seen, mut cursor, mut next) = (HashSet::new(), 0, 3000);
             let growing = seed % 2 == 0;
             if !growing {
-                (0..20_000).for_each(|_| (passing.push(next), index.insert(hash_of(next), 1), next += 1).2);
+                (0..20_000)
+                    .for_each(|_| (passing.push(next), index.insert(hash_of_number(next), 1), next += 1).2);
             }
             loop {
                 cursor =
@@ -539,10 +571,10 @@ mod tests {
                 }
                 for _ in 0..random(900) {
                     if growing && next < 40_000 {
-                        index.insert(hash_of(next), 1);
+                        index.insert(hash_of_number(next), 1);
                         next += 1;
                     } else if let Some(number) = passing.pop() {
-                        index.remove(hash_of(number), 1);
+                        index.remove(hash_of_number(number), 1);
                     }
                 }
             }
@@ -554,7 +586,7 @@ mod tests {
     fn an_item_costs_eight_bytes() {
         let mut index = Index::default();
         for number in 0..70_000 {
-            index.insert(hash_of(number), number as NodeId / 30);
+            index.insert(hash_of_number(number), number as NodeId / 30);
             let len = number as usize + 1;
             if len > 10_000 && len.is_power_of_two() {
                 let per_item = index.memory_usage() as f64 / len as f64;
