@@ -443,9 +443,22 @@ impl Appender<'_> {
         }
     }
 
+    /// Appends a string that is not the text of an integer.
+    #[inline]
+    pub fn other_text(&mut self, text: &[u8]) {
+        debug_assert_eq!(parse_i64(text), None);
+        self.append(|out| encode_string(text, out));
+    }
+
     /// Appends an integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
+        if let 0..=0x7f = value {
+            // With its length behind it.
+            self.bytes.extend_from_slice(&[value as u8, 1]);
+            self.count = self.count.saturating_add(1);
+            return;
+        }
         self.append(|out| encode_integer(value, out));
     }
 

@@ -11,7 +11,7 @@
 use super::node::Node;
 use super::text::{NUMBER_TEXT_MAX, Text};
 use super::{StreamError, StreamId};
-use crate::listpack::{Element, Elements, Listpack};
+use crate::listpack::{Appender, Element, Elements, Listpack};
 
 const FLAG_DELETED: i64 = 1;
 const FLAG_SAME_FIELDS: i64 = 2;
@@ -23,10 +23,11 @@ fn text(element: Element<'_>) -> Text<'_> {
     }
 }
 
-fn push(listpack: &mut Listpack, text: &Text<'_>) {
+#[inline]
+fn append(out: &mut Appender<'_>, text: &Text<'_>) {
     match text {
-        Text::Integer(number) => listpack.push_integer(*number),
-        other => listpack.push(other.bytes(&mut [0; NUMBER_TEXT_MAX])),
+        Text::Integer(number) => out.integer(*number),
+        other => out.other_text(other.bytes(&mut [0; NUMBER_TEXT_MAX])),
     }
 }
 
@@ -39,32 +40,36 @@ impl Node {
     /// The node as dumps hold it.
     pub fn to_listpack(&self) -> Vec<u8> {
         let mut listpack = Listpack::new();
+        listpack.append_all(|out| self.append_to(out));
+        listpack.into_bytes()
+    }
+
+    fn append_to(&self, out: &mut Appender<'_>) {
         let entries = self.entries();
         let head = entries.head_fields();
-        listpack.push_integer(self.live() as i64);
-        listpack.push_integer(self.deleted() as i64);
-        listpack.push_integer(head.len() as i64);
-        head.for_each(|name| push(&mut listpack, &name));
-        listpack.push_integer(0);
+        out.integer(self.live() as i64);
+        out.integer(self.deleted() as i64);
+        out.integer(head.len() as i64);
+        head.for_each(|name| append(out, &name));
+        out.integer(0);
         for entry in entries {
             let same = entry.has_head_fields;
             let deleted = if entry.deleted { FLAG_DELETED } else { 0 };
-            listpack.push_integer(deleted | if same { FLAG_SAME_FIELDS } else { 0 });
-            listpack.push_integer(entry.id.ms.wrapping_sub(self.first().ms) as i64);
-            listpack.push_integer(entry.id.seq.wrapping_sub(self.first().seq) as i64);
+            out.integer(deleted | if same { FLAG_SAME_FIELDS } else { 0 });
+            out.integer(entry.id.ms.wrapping_sub(self.first().ms) as i64);
+            out.integer(entry.id.seq.wrapping_sub(self.first().seq) as i64);
             let count = entry.fields.len();
             if !same {
-                listpack.push_integer(count as i64);
+                out.integer(count as i64);
             }
             for (name, value) in entry.fields {
                 if !same {
-                    push(&mut listpack, &name);
+                    append(out, &name);
                 }
-                push(&mut listpack, &value);
+                append(out, &value);
             }
-            listpack.push_integer(entry_size(same, count).map_or(0, |size| size as i64));
+            out.integer(entry_size(same, count).map_or(0, |size| size as i64));
         }
-        listpack.into_bytes()
     }
 
     /// Reads a node as it stands in a dump, every invariant checked in one pass.

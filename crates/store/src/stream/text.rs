@@ -92,23 +92,17 @@ impl<'a> Text<'a> {
 fn print_decimal(number: i64, scale: usize, scratch: &mut [u8; NUMBER_TEXT_MAX]) -> &[u8] {
     let mut buffer = [0; INTEGER_TEXT_MAX];
     let digits = format_u64(&mut buffer, number.unsigned_abs());
-    let mut len = 0;
-    let mut push = |byte: u8| {
-        scratch[len] = byte;
-        len += 1;
-    };
-    if number < 0 {
-        push(b'-');
-    }
+    let sign = usize::from(number < 0);
+    scratch[0] = b'-';
+    // At least one digit stands before the point.
     let zeros = (scale + 1).saturating_sub(digits.len());
-    let total = zeros + digits.len();
-    for (index, digit) in std::iter::repeat_n(&b'0', zeros).chain(digits).enumerate() {
-        if index == total - scale {
-            push(b'.');
-        }
-        push(*digit);
-    }
-    &scratch[..len]
+    let len = sign + zeros + digits.len();
+    scratch[sign..sign + zeros].fill(b'0');
+    scratch[sign + zeros..len].copy_from_slice(digits);
+    let point = len - scale;
+    scratch.copy_within(point..len, point + 1);
+    scratch[point] = b'.';
+    &scratch[..=len]
 }
 
 /// `text` as a decimal, if that prints as `text`.
