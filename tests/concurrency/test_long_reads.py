@@ -54,13 +54,20 @@ def every_second(reply):
     return reply.plain()[1::2]
 
 
+def versions(members):
+    return [member.split(b"=")[1] for member in members]
+
+
 WORKS = {
     "HGETALL": (write_hash, ("HGETALL", "key"), every_second),
     "HVALS": (write_hash, ("HVALS", "key"), lambda reply: reply.plain()),
     "LRANGE": (write_list, ("LRANGE", "key", 0, -1), lambda reply: reply.plain()),
     "ZRANGE": (write_sorted_set, ("ZRANGE", "key", 0, -1, "WITHSCORES"), every_second),
     "ZRANGEBYSCORE": (write_sorted_set, ("ZRANGEBYSCORE", "key", "-inf", "+inf", "WITHSCORES"), every_second),
-    "SMEMBERS": (write_set, ("SMEMBERS", "key"), lambda reply: [name.split(b"=")[1] for name in reply.plain()]),
+    "SMEMBERS": (write_set, ("SMEMBERS", "key"), lambda reply: versions(reply.plain())),
+    "HSCAN": (write_hash, ("HSCAN", "key", 0, "COUNT", 9999), lambda reply: reply.plain()[1][1::2]),
+    "SSCAN": (write_set, ("SSCAN", "key", 0, "COUNT", 9999), lambda reply: versions(reply.plain()[1])),
+    "ZSCAN": (write_sorted_set, ("ZSCAN", "key", 0, "COUNT", 9999), lambda reply: reply.plain()[1][1::2]),
     "XRANGE": (write_stream, ("XRANGE", "key", "-", "+"), lambda reply: [entry[1][1] for entry in reply.plain()]),
     "TS.RANGE": (write_series, ("TS.RANGE", "key", "-", "+"), lambda reply: [float(pair[1]) for pair in reply.plain()]),
     "JSON.GET": (write_document, ("JSON.GET", "key", "$[*]"), lambda reply: reply.plain().strip(b"[]").split(b",")),

@@ -28,6 +28,13 @@ pub fn many_picks(args: Args<'_>) -> bool {
     args.get(2).and_then(|count| parse::integer(count).ok()).is_some_and(|count| count < -RANKS_MAX)
 }
 
+/// A step of a scan whose COUNT, somewhere from argument 3 on, is large.
+pub fn many_scanned(args: Args<'_>) -> bool {
+    let counts = (3..args.len()).filter(|&at| parse::is(args.at(at), "COUNT"));
+    let mut counts = counts.filter_map(|at| parse::integer(args.get(at + 1)?).ok());
+    counts.any(|count| count > RANKS_MAX)
+}
+
 /// A range of scores, names, IDs or times, from argument 2 to argument 3, of which nothing keeps the length
 /// within bounds.
 pub fn no_limit(args: Args<'_>) -> bool {

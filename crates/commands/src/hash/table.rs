@@ -134,6 +134,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("hscan", -3, pick::hscan, Flags::READONLY)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .reads_much(long_reads::many_scanned)
         .docs(
             Group::Hash,
             "2.8.0",

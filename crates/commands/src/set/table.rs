@@ -196,6 +196,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("sscan", -3, super::sscan, Flags::READONLY)
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .reads_much(long_reads::many_scanned)
         .docs(
             Group::Set,
             "2.8.0",

@@ -406,6 +406,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("zscan", -3, zscan, Flags::READONLY)
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .reads_much(long_reads::many_scanned)
         .docs(
             Group::SortedSet,
             "2.8.0",
