@@ -4,11 +4,15 @@
 //! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of
 //! a few cache lines of its own, so that counting costs no sharing between cores.
 //!
+//! On Linux, an allocation of [`MAPPED_FROM`] bytes and more is a mapping of its own (see `mappings`), and its
+//! class is its number of pages.
+//!
 //! With the feature `whole_allocations`, memory comes from the system's allocator, and slabs
 //! ([`crate::slab`]) are not used: tools that watch memory then see each allocation for itself.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -17,7 +21,13 @@ use std::alloc::System as Jemalloc;
 #[cfg(not(feature = "whole_allocations"))]
 use tikv_jemallocator::Jemalloc;
 
+use crate::mappings;
+
 const COUNTER_COUNT: usize = 64;
+
+/// Bytes from which on allocations are mappings of their own, where there are such. jemalloc keeps no pages of
+/// so large ones for the next, so each is new to the kernel anyway.
+const MAPPED_FROM: usize = 8 << 20;
 
 #[repr(align(128))]
 struct Counter(AtomicI64);
@@ -65,10 +75,12 @@ pub fn counts_everything() -> bool {
     })
 }
 
-/// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four
-/// classes for each doubling.
+/// The bytes that serve `size` bytes: the size class of jemalloc, which are multiples of 16 up to 128 (and 8),
+/// then four for each doubling; whole pages of a mapping.
 pub const fn class_size(size: usize) -> usize {
-    if size <= 8 {
+    if mappings::ARE_USED && size >= MAPPED_FROM {
+        mappings::rounded(size)
+    } else if size <= 8 {
         8
     } else if size <= 128 {
         (size + 15) & !15
@@ -107,12 +119,42 @@ pub(crate) fn count(bytes: i64) {
     COUNTERS[counter_index()].0.fetch_add(bytes, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to jemalloc unchanged; counting touches only atomics and a const
-// thread-local.
+/// Whether a layout is served by a mapping of its own.
+#[inline]
+fn is_mapped(layout: Layout) -> bool {
+    mappings::ARE_USED && layout.size() >= MAPPED_FROM && layout.align() <= mappings::PAGE_BYTES
+}
+
+fn address_of(mapping: Option<NonNull<u8>>) -> *mut u8 {
+    mapping.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// Passes an allocation to another place, because it is a mapping there and not here, or the other way round.
+///
+/// # Safety
+/// As of [`GlobalAlloc::realloc`].
+#[cold]
+unsafe fn move_between(memory: *mut u8, layout: Layout, new: Layout) -> *mut u8 {
+    // SAFETY: the new layout has the size that the caller promises not to be zero.
+    let moved = unsafe { CountingAllocator.alloc(new) };
+    if !moved.is_null() {
+        // SAFETY: both have at least as many bytes, and the new one lies apart.
+        unsafe { std::ptr::copy_nonoverlapping(memory, moved, layout.size().min(new.size())) };
+        // SAFETY: the caller's promises; it is not used any more.
+        unsafe { CountingAllocator.dealloc(memory, layout) };
+    }
+    moved
+}
+
+// SAFETY: every call is passed on to jemalloc unchanged, or to `mappings` for the layouts that `is_mapped` says,
+// which are the same when they come back; counting touches only atomics and a const thread-local.
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(class_of(layout));
+        if is_mapped(layout) {
+            return address_of(mappings::map(layout.size()));
+        }
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.alloc(layout) }
     }
@@ -120,6 +162,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(class_of(layout));
+        if is_mapped(layout) {
+            return address_of(mappings::map(layout.size()));
+        }
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.alloc_zeroed(layout) }
     }
@@ -127,14 +172,27 @@ unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-class_of(layout));
+        if is_mapped(layout) {
+            // SAFETY: it was mapped with this layout, and the caller uses it no more.
+            return unsafe { mappings::unmap(memory, layout.size()) };
+        }
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.dealloc(memory, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let new = Layout::from_size_align(size, layout.align()).map_or(0, class_of);
-        count(new - class_of(layout));
+        let Ok(new) = Layout::from_size_align(size, layout.align()) else { return std::ptr::null_mut() };
+        let is_to_map = is_mapped(new);
+        if is_mapped(layout) != is_to_map {
+            // SAFETY: the caller's promises.
+            return unsafe { move_between(memory, layout, new) };
+        }
+        count(class_of(new) - class_of(layout));
+        if is_to_map {
+            // SAFETY: it was mapped with this layout.
+            return address_of(unsafe { mappings::resize(memory, layout.size(), size) });
+        }
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.realloc(memory, layout, size) }
     }
@@ -142,7 +200,10 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 #[cfg(test)]
 mod tests {
-    use super::class_size;
+    use std::alloc::{GlobalAlloc, Layout};
+
+    use super::{CountingAllocator, MAPPED_FROM, class_of, class_size, thread_bytes};
+    use crate::test_random::Random;
 
     #[test]
     fn class_sizes_are_jemallocs() {
@@ -154,5 +215,62 @@ mod tests {
         assert_eq!(class_size(4097), 5120);
         assert_eq!(class_size(1 << 20), 1 << 20);
         assert_eq!(class_size((1 << 20) + 1), (1 << 20) + (1 << 18));
+    }
+
+    const PART_BYTES: usize = 4093;
+
+    /// What the bytes of a part of an allocation are, when it has been filled for the given number of times.
+    fn byte_of(part: usize, round: usize) -> u8 {
+        (part + round) as u8
+    }
+
+    #[test]
+    fn large_allocations_keep_their_bytes_whatever_size_they_get() {
+        let mut random = Random::new(11);
+        for align in [1, 16, 64, 4096, 8192] {
+            let before = thread_bytes();
+            let mut size = 100;
+            let layout = |size| Layout::from_size_align(size, align).expect("it is small");
+            // SAFETY: the layout has a size.
+            let mut memory = unsafe { CountingAllocator.alloc(layout(size)) };
+            let mut filled = 0;
+            for round in 0..40 {
+                let next = match random.below(4) {
+                    0 => random.below(100_000) + 1,
+                    1 => MAPPED_FROM - 2 + random.below(4),
+                    _ => random.below(4 * MAPPED_FROM) + 1,
+                };
+                // SAFETY: the allocation has `size` bytes in this layout, and the result takes its place.
+                memory = unsafe { CountingAllocator.realloc(memory, layout(size), next) };
+                assert!(!memory.is_null() && memory.addr().is_multiple_of(align));
+                // SAFETY: it has `next` bytes; those up to `filled` have been written.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(memory, next) };
+                let kept = filled.min(next);
+                let is_kept = |at: usize| bytes[at] == byte_of(at / PART_BYTES, round);
+                assert!((0..kept).step_by(977).all(is_kept), "round {round}");
+                let parts = bytes.chunks_mut(PART_BYTES).enumerate();
+                parts.for_each(|(number, part)| part.fill(byte_of(number, round + 1)));
+                (size, filled) = (next, next);
+                assert_eq!(thread_bytes() - before, class_of(layout(size)));
+            }
+            // SAFETY: it is not used any more.
+            unsafe { CountingAllocator.dealloc(memory, layout(size)) };
+            assert_eq!(thread_bytes(), before);
+        }
+    }
+
+    #[test]
+    fn zeroed_allocations_are_zero() {
+        let layout = Layout::from_size_align(MAPPED_FROM + 5, 8).expect("it is small");
+        for _ in 0..3 {
+            // SAFETY: the layout has a size.
+            let memory = unsafe { CountingAllocator.alloc_zeroed(layout) };
+            // SAFETY: it has so many bytes, which are zero.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(memory, layout.size()) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            bytes.fill(1);
+            // SAFETY: it is not used any more.
+            unsafe { CountingAllocator.dealloc(memory, layout) };
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::ptr::null_mut;
 #[cfg(not(feature = "whole_allocations"))]
 use tikv_jemalloc_sys as jemalloc;
 
+use crate::mappings::mapped_bytes;
 use crate::slab;
 
 /// Replaces jemalloc where memory comes from the system's allocator: there are no statistics.
@@ -64,8 +65,8 @@ impl HeapFigures {
         refresh();
         let page = read::<usize>(c"arenas.page")? as u64;
         Some(HeapFigures {
-            active: (read::<usize>(c"stats.active")? + slab::held_bytes()) as u64,
-            resident: (read::<usize>(c"stats.resident")? + slab::resident_bytes()) as u64,
+            active: (read::<usize>(c"stats.active")? + slab::held_bytes() + mapped_bytes()) as u64,
+            resident: (read::<usize>(c"stats.resident")? + slab::resident_bytes() + mapped_bytes()) as u64,
             // 4096 stands for all arenas.
             muzzy: read::<usize>(c"stats.arenas.4096.pmuzzy")? as u64 * page,
             retained: read::<usize>(c"stats.retained")? as u64,

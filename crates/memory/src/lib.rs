@@ -1,6 +1,6 @@
 //! Memory: the allocator, slabs, and data structures whose clones share their parts.
 //!
-//! - [`allocator`]: jemalloc with an exact sum of what it has handed out. [`heap`]: its statistics, and free
+//! - [`allocator`]: jemalloc with an exact sum of what it has handed out, and mappings for what is large. [`heap`]: its statistics, and free
 //!   pages that go back to the system.
 //! - [`slab`]: small allocations in fine sizes, which can be compacted.
 //! - [`ref_count`]: the one reference count, and what its memory order guarantees.
@@ -17,6 +17,7 @@ pub mod cow_vec;
 pub mod heap;
 #[cfg(test)]
 mod interleavings;
+mod mappings;
 mod prefetch;
 pub mod ref_count;
 pub mod shared_bytes;
