@@ -148,27 +148,38 @@ impl<'a> Chunks<'a> {
         Ok(bytes)
     }
 
+    /// A chunk of records, if it is one and can be read.
+    fn probe(&mut self, number: u64) -> io::Result<Option<Vec<u8>>> {
+        let is_part = self.entry(number).map(|entry| entry.is_part);
+        match is_part.and_then(|is_part| if is_part { Ok(None) } else { self.read(number).map(Some) }) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            read => read,
+        }
+    }
+
     /// The last chunk of records whose first record is not above `head`.
     fn search(&mut self, head: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.count);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            // Parts belong to the records before them.
-            let mut probe = middle;
-            while probe > low && self.entry(probe)?.is_part {
+            // Parts belong to the records before them. What is damaged is passed over: the record may be
+            // elsewhere.
+            let (mut probe, mut chunk) = (middle, self.probe(middle)?);
+            while chunk.is_none() && probe > low + 1 {
                 probe -= 1;
+                chunk = self.probe(probe)?;
             }
-            if probe == low {
-                let mut next = middle + 1;
-                while next < high && self.entry(next)?.is_part {
-                    next += 1;
-                }
-                if next == high {
+            if chunk.is_none() {
+                probe = middle;
+            }
+            while chunk.is_none() {
+                probe += 1;
+                if probe == high {
                     return Ok(low);
                 }
-                probe = next;
+                chunk = self.probe(probe)?;
             }
-            let chunk = self.read(probe)?;
+            let chunk = chunk.unwrap_or_default();
             let is_above = Reader::new(&chunk, "a chunk").bytes()? > head;
             if is_above { high = probe } else { low = probe }
         }

@@ -5,6 +5,7 @@
 mod keys_in_time;
 mod options;
 mod point_in_time;
+mod repair;
 mod show;
 mod time;
 
@@ -52,6 +53,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         What::Show(options) => show(&options),
         What::Restore(options) => restore(&options),
         What::Verify(options) => verify(&options),
+        What::Repair(options) => repair::repair(&options),
         What::Prune(options) => prune(&options),
         What::Export(options) => export(&options),
     };
@@ -294,7 +296,7 @@ fn verify(options: &Verify) -> io::Result<bool> {
     } else {
         options.snapshots.iter().map(|name| (name.clone(), archive.find(name))).collect()
     };
-    let mut is_whole = true;
+    let (mut is_whole, mut is_damaged) = (true, false);
     for (name, snapshot) in snapshots {
         let checked = snapshot.and_then(|snapshot| {
             let bar = bar("verifying", snapshot.facts.bytes);
@@ -306,9 +308,15 @@ fn verify(options: &Verify) -> io::Result<bool> {
             Ok((name, checked)) => println!("{name}: {} keys are right", HumanCount(checked.keys)),
             Err(error) => {
                 is_whole = false;
+                is_damaged |= error.kind() == io::ErrorKind::InvalidData;
                 eprintln!("{name}: {error}");
             }
         }
+    }
+    if is_damaged {
+        eprintln!(
+            "`mantissa archive repair` removes what is damaged, so that the next snapshot stores it anew"
+        );
     }
     if options.snapshots.is_empty() {
         for segment in archive.segments()? {

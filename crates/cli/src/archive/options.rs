@@ -34,6 +34,15 @@ pub(crate) enum What {
     Restore(Restore),
     /// Read snapshots as a server would, and compare their digests
     Verify(Verify),
+    /// Remove what is damaged, so that the next snapshot stores it anew
+    ///
+    /// Reads all packs. What is whole of a damaged one is written to another pack, and the
+    /// damaged one is removed. Snapshots that need what is lost are incomplete until a snapshot
+    /// of the same data is made; they are named, with the keys that are between what is left.
+    /// Manifests, indexes and segments of the log that can not be read are moved to `damaged/`
+    /// in the archive: if another copy has them, put them back first. The exit code is 1 if a
+    /// snapshot stays incomplete, or could not be read.
+    Repair(Repair),
     /// Remove old snapshots, and what no snapshot needs
     Prune(Prune),
     /// Write a snapshot as a server would save it: an RDB file with compressed strings
@@ -161,6 +170,15 @@ pub(crate) struct Verify {
     /// Snapshots, as for `show`; all of them, if none is named
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshots: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Args, Debug)]
