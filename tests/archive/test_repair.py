@@ -97,14 +97,14 @@ def test_what_is_damaged_is_stored_anew(subject, archive, digest_of, tmp_path, i
     assert digest_of(tmp_path / "pruned.rdb") == first["digest"]
 
 
-def test_what_is_missing_is_named(subject, archive):
+def test_what_is_missing_is_named(subject, archive, start_server, tmp_path):
     random = generator("repair names")
     texts = values(random, range(200))
     large = random.randbytes(500_000)
     with subject.connect() as connection:
         store(subject, texts.items())
         connection.call("SELECT", 2)
-        connection.call("SET", 'with "quotes"', large)
+        connection.call("MSET", 'with "quotes"', large, "xyz", "small")
         archive.create(subject)
     damage_value(archive, texts["key:100"][:64])
     damage_value(archive, large[250_000:250_064])
@@ -115,6 +115,22 @@ def test_what_is_missing_is_named(subject, archive):
     before, behind = re.fullmatch(r'  all (?:between the key "(\S+)" and|before) the key "(\S+)".*', between).groups()
     assert (before or "") < "key:100" < behind
     assert part == r'  a part of the key "with \"quotes\"" of database 2'
+    out = tmp_path / "rest.rdb"
+    assert archive.call("restore", "latest", out).code == 1 and not out.exists()
+    result = archive.call("restore", "latest", out, "--skip-lost")
+    assert result.code == 0 and result.err == b"left out what is lost at 2 places\n"
+    rest = start_server("oracle", directory=tmp_path, options={"dbfilename": out.name})
+    with rest.connect() as connection:
+        left = {key.decode() for key in connection.call("KEYS", "*")}
+        lost = {key for key in texts if (before or "") < key < behind}
+        assert left == texts.keys() - lost and "key:100" in lost
+        assert all(connection.call("GET", key) == texts[key] for key in left)
+        assert connection.call("SELECT", 2) == b"OK" and connection.call("DBSIZE") == 1
+    with subject.connect() as connection:
+        connection.call("FLUSHALL")
+        result = archive.call("restore", "latest", "-p", subject.port, "--skip-lost", "--only-prefix", "key:1")
+        assert result.code == 0 and result.err.endswith(b"left out what is lost at one place\n")
+        assert connection.call("DBSIZE") == len([key for key in left if key.startswith("key:1")])
 
 
 def test_a_pack_without_its_index_is_set_aside(subject, archive):

@@ -172,6 +172,15 @@ fn a_damaged_chunk_is_stored_anew_after_a_repair_and_cuts_lose_nothing() {
             let again = create(&cut, &second, 4000).expect("it is stored");
             assert!((1..600_000).contains(&again.facts.new_bytes), "{} are new", again.facts.new_bytes);
             assert_eq!(whole(&cut), [true; 4]);
+            // The manifests of the first two are written anew.
+            for (puts, deletes) in [(0, 0), (1, 0), (1, 1), (2, 1)] {
+                let half = Archive::open(cut.store.cut_off(puts, deletes), key).expect("it is an archive");
+                assert!(half.prune(&Retention::default(), true).is_err());
+                let half = Archive::open(half.store.revived(), key).expect("it is an archive still");
+                assert!(whole(&half).iter().all(|is_whole| *is_whole));
+                half.prune(&Retention::default(), true).expect("pruning works");
+                assert_eq!(whole(&half), [true; 4]);
+            }
             let facts: Vec<_> = made.iter().map(|snapshot| snapshot.facts.clone()).collect();
             // The chunks that were stored anew are needed for those before.
             for (last, count) in [(9, 4), (3, 3)] {

@@ -230,7 +230,9 @@ fn restore(options: &Restore) -> io::Result<bool> {
         let import = ImportOptions::for_dump(options.replace).map_err(io::Error::other)?;
         let expected = if selection.is_all() { bytes } else { 0 };
         let store = |dump| transfer::restore(dump, expected, &target, &import);
-        return Ok(archive.read(&snapshot, &selection, &mut |_| {}, store)?.1);
+        let (restored, is_whole) = archive.read(&snapshot, &selection, &mut |_| {}, store)?;
+        tell_gaps(restored.gaps);
+        return Ok(is_whole);
     };
     let bar = bar("restoring", bytes);
     let restored = whole_file::write(path, |out| {
@@ -238,7 +240,16 @@ fn restore(options: &Restore) -> io::Result<bool> {
     })?;
     bar.finish_and_clear();
     tell_written(path, restored.keys);
+    tell_gaps(restored.gaps);
     Ok(true)
+}
+
+fn tell_gaps(gaps: usize) {
+    match gaps {
+        0 => {}
+        1 => eprintln!("left out what is lost at one place"),
+        gaps => eprintln!("left out what is lost at {gaps} places"),
+    }
 }
 
 /// Restores the state of a second into a folder, or keys of it as those of a snapshot.

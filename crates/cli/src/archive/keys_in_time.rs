@@ -226,7 +226,7 @@ fn load(
         true => Selection::default(),
         false => {
             let keys = names.keys.iter().cloned().collect();
-            Selection { database: None, keys, prefixes: names.prefixes.clone() }
+            Selection { keys, prefixes: names.prefixes.clone(), ..Selection::default() }
         }
     };
     let replayed = point_in_time::write(archive, (snapshot, &of_snapshot), time_s, &log_folder, choose)?;

@@ -140,6 +140,9 @@ pub(crate) struct Restore {
     /// Only keys of this database
     #[arg(short = 'n', long, value_name = "NUMBER")]
     pub(crate) database: Option<u32>,
+    /// Leave out what is lost of a snapshot that is damaged, and tell at how many places
+    #[arg(long, conflicts_with = "at")]
+    skip_lost: bool,
     /// Replace keys that are in the server already
     #[arg(long)]
     pub(crate) replace: bool,
@@ -159,7 +162,7 @@ impl Restore {
     pub(crate) fn selection(&self) -> Selection {
         let bytes = |words: &[OsString]| words.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
         let (keys, prefixes) = (bytes(&self.only_keys), bytes(&self.only_prefixes));
-        Selection { database: self.database, keys, prefixes }
+        Selection { database: self.database, keys, prefixes, skips_lost: self.skip_lost }
     }
 }
 
