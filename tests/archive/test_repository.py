@@ -237,6 +237,7 @@ def test_one_writes_at_a_time(subject, archive):
         while result.code == 0:
             result = archive.call("prune")
         assert b"another process is writing" in result.err
+        assert b"another process is writing" in archive.call("repair").err
         archive.do("list")
     finally:
         waiting.kill()
@@ -267,7 +268,10 @@ def test_what_is_said(subject, archive, tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("command", ["init", "create", "list", "show", "restore", "verify", "prune", "export"])
+COMMANDS = ["init", "create", "list", "show", "restore", "verify", "repair", "prune", "export"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help(command):
     result = run([subject_path(), "archive", command, "--help"])
     assert result.code == 0 and result.out.startswith(b"") and b"ARCHIVE" in result.out

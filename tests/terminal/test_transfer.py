@@ -2,15 +2,17 @@
 
 import json
 import os
+import signal
 import socket
 import socketserver
+import subprocess
 import threading
 
 import pytest
 
 from support.resp import encode
-from support.servers import free_port
-from support.waiting import until_written
+from support.servers import free_port, subject_path
+from support.waiting import eventually, until_written
 
 COUNT = 1500
 
@@ -156,7 +158,7 @@ def details(server):
     with server.connect() as connection:
         connection.call("SELECT", 1)
         found = [connection.call("HPEXPIRETIME", "hash", "FIELDS", 3, "a", "b", "c")]
-        for key in ("stream", "empty", "fresh"):
+        for key in ("stream", "empty", "fresh", *PENDING):
             facts = connection.call("XINFO", "STREAM", key)
             found.append([facts[facts.index(name) + 1] for name in STREAM_FACTS])
             for group in connection.call("XINFO", "GROUPS", key):
@@ -167,6 +169,14 @@ def details(server):
                 found.append([[entry[0], entry[1], entry[3]] for entry in pending])
         return found
 
+
+# Streams whose pending entries are deleted, and how.
+PENDING = {
+    "trimmed": [("XTRIM", "MINID", "3-0")],
+    "emptied": [("XTRIM", "MAXLEN", 0)],
+    "deleted": [("XDEL", *[f"{i}-0" for i in range(1, 7)])],
+    "gaps": [("XDEL", "4-0", "6-0"), ("XTRIM", "MINID", "2-0")],
+}
 
 STREAM_FACTS = (b"length", b"last-generated-id", b"max-deleted-entry-id", b"entries-added")
 
@@ -189,6 +199,16 @@ def test_fields_that_expire_and_groups_go_through_text(form, kind, start_server,
         connection.call("XCLAIM", "stream", "two", b"\xff", 0, "1-0", "RETRYCOUNT", 7)
         connection.call("XADD", "empty", "MAXLEN", 0, "5-5", "f", "v")
         connection.call("XGROUP", "CREATE", "fresh", "group", "$", "MKSTREAM")
+        connection.call("XDEL", "stream", "10-0", "700-0")
+        for key, commands in PENDING.items():
+            for i in range(1, 7):
+                connection.call("XADD", key, f"{i}-0", "f", i)
+            connection.call("XGROUP", "CREATE", key, "group", "0")
+            connection.call("XREADGROUP", "GROUP", "group", "anna", "STREAMS", key, ">")
+            connection.call("XACK", key, "group", "5-0")
+            for command in commands:
+                connection.call(command[0], key, *command[1:])
+            assert len(connection.call("XPENDING", key, "group", "-", "+", 10)) == 5
     path = tmp_path / f"data.{form}"
     assert tool("export", path, "-p", source.port).code == 0
     result = tool("import", path, "-p", target.port)
@@ -228,6 +248,32 @@ def test_a_database_that_is_not_there_is_an_error(subject, start_server, tool, t
     result = tool("export", "-n", "99", path, "-p", subject.port)
     assert result.code == 1 and b"DB index is out of range" in result.err, result
     assert path.read_text() == "an earlier one"
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_line_of_a_database_that_is_not_there_is_told(form, subject, tool):
+    lines = [{"key": f"k{i}", "value": "v", "database": 99 if i == 2 else 0} for i in range(4)]
+    text = "\n".join(json.dumps(line) for line in lines)
+    if form == "csv":
+        text = "key,value,database\n" + "\n".join("{key},{value},{database}".format(**line) for line in lines[1:])
+    result = tool("import", "-", "--format", form, "-p", subject.port, stdin=text.encode())
+    assert result.code == 1 and b"line 3: database 99: ERR DB index is out of range" in result.err, result
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_part_of_a_file(sent, subject, tmp_path):
+    with subject.connect() as connection:
+        connection.pipeline([("SET", f"k{i}", "v" * 100) for i in range(20_000)])
+    path = tmp_path / "data.jsonl"
+    path.write_text("before")
+    words = [str(subject_path()), "export", str(path), "-p", str(subject.port), "--batch", "1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    part = tmp_path / "data.jsonl.part"
+    eventually(part.exists, "nothing is written")
+    process.send_signal(sent)
+    process.communicate(timeout=60)
+    assert process.returncode == -sent
+    assert not part.exists() and path.read_text() == "before"
 
 
 def test_fields_that_expire_come_from_valkey(subject, start_server, tool, tmp_path):

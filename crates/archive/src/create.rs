@@ -12,7 +12,7 @@ use crate::chunker::{Cuts, Gear};
 use crate::keys::ChunkName;
 use crate::manifest::{Facts, Manifest, Position};
 use crate::order::{sorted, string_size};
-use crate::pack::{Index, PackWriter, pack_name};
+use crate::pack::{PackWriter, each_pack};
 use crate::repository::{Archive, Snapshot};
 use crate::sort::{FUNCTION, Sorter, key_head};
 use crate::store::Store;
@@ -110,24 +110,14 @@ struct Chunks<'a, S> {
 impl<'a, S: Store> Chunks<'a, S> {
     fn new(archive: &'a Archive<S>, facts: Facts) -> io::Result<Self> {
         let store = &archive.store;
-        let stored: HashMap<_, _> = store.list("packs")?.into_iter().collect();
         let (mut known, mut packs) = (HashMap::new(), Vec::new());
-        for (text, _) in store.list("indexes")? {
-            let Some(name) = pack_name(&text) else { continue };
-            // What a damaged index says is stored anew.
-            let index = match Index::load(store, &archive.keys, &name) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
-                index => index?,
-            };
-            let bytes: u64 = index.blocks.iter().map(|block| block.stored_bytes).sum();
-            if stored.get(&text) != Some(&bytes) {
-                continue;
-            }
+        // What others say is stored anew.
+        each_pack(store, &archive.keys, |name, index| {
             for (number, chunk) in index.chunks().enumerate() {
                 known.entry(chunk.name).or_insert((packs.len() as u32, number as u32));
             }
             packs.push(name);
-        }
+        })?;
         let writer = PackWriter::new(store, &archive.keys)?;
         let manifest = Manifest { facts, ..Manifest::default() };
         Ok(Chunks { archive, known, packs, writer, in_pack: 0, manifest })

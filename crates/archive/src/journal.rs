@@ -128,19 +128,24 @@ impl<S: Store> Archive<S> {
     pub fn segments(&self) -> io::Result<Vec<Segment>> {
         let mut segments = Vec::new();
         for (name, stored_bytes) in self.store.list(FOLDER)? {
-            let object = format!("{FOLDER}/{name}");
-            let bytes = self.store.get_range(&object, 0, stored_bytes.min(HEADER_BYTES_MAX))?;
-            let wrapped = Reader::new(&bytes, "a segment of the log").bytes()?.to_vec();
-            let plain = self.keys.unwrap(&wrapped, &object)?;
-            if !name.ends_with(&hex(&self.keys.name(&plain)[..8])) {
-                return Err(damaged(format!("{object}: it has the header of another segment")));
-            }
-            segments.push(Segment { name, stored_bytes, ..Segment::parse(&plain)? });
+            segments.push(self.segment(&name, stored_bytes)?);
         }
         segments.sort_by(|left, right| {
             (&left.history, left.start, left.end).cmp(&(&right.history, right.start, right.end))
         });
         Ok(segments)
+    }
+
+    /// The segment of this name and size.
+    pub(crate) fn segment(&self, name: &str, stored_bytes: u64) -> io::Result<Segment> {
+        let object = format!("{FOLDER}/{name}");
+        let bytes = self.store.get_range(&object, 0, stored_bytes.min(HEADER_BYTES_MAX))?;
+        let wrapped = Reader::new(&bytes, "a segment of the log").bytes()?.to_vec();
+        let plain = self.keys.unwrap(&wrapped, &object)?;
+        if !name.ends_with(&hex(&self.keys.name(&plain)[..8])) {
+            return Err(damaged(format!("{object}: it has the header of another segment")));
+        }
+        Ok(Segment { name: name.to_owned(), stored_bytes, ..Segment::parse(&plain)? })
     }
 
     /// What a segment holds.

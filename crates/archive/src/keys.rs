@@ -144,6 +144,11 @@ impl Keys {
         !self.is_encrypted() || self.read.is_some()
     }
 
+    /// An error if blocks can not be opened.
+    pub fn check_reads(&self) -> io::Result<()> {
+        if self.can_read() { Ok(()) } else { Err(needs_read_key()) }
+    }
+
     pub fn name(&self, bytes: &[u8]) -> ChunkName {
         let hash = blake3::keyed_hash(&self.names, bytes);
         *hash.as_bytes().first_chunk().expect("a hash has 32 bytes")
@@ -203,9 +208,7 @@ impl Keys {
             return Ok(None);
         }
         let (Some(read), Some(public)) = (&self.read, &self.public) else {
-            return Err(io::Error::other(
-                "this key can write to the archive only; reading takes the read key",
-            ));
+            return Err(needs_read_key());
         };
         let parts = sealed.split_first_chunk::<32>().filter(|_| sealed.len() == SEALED_KEY_BYTES);
         let (sender, sealed) = parts.ok_or_else(|| damaged("the key of a pack is damaged"))?;
@@ -215,6 +218,10 @@ impl Keys {
         let key = opened.and_then(|key| key.try_into().ok());
         key.map(|key| Some(Key::new(key))).ok_or_else(|| damaged("the key of a pack is of another archive"))
     }
+}
+
+fn needs_read_key() -> io::Error {
+    io::Error::other("this key can write to the archive only; reading takes the read key")
 }
 
 fn seal_key(shared: &[u8; 32], sender: &PublicKey, receiver: &PublicKey) -> Key {

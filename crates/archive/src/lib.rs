@@ -6,6 +6,7 @@
 //! indexes/NAME               the chunks of the pack of that name
 //! snapshots/TIME-NAME        manifests: the chunks of a snapshot in order
 //! log/TIME-NAME              what was changed after snapshots, as commands with their times
+//! damaged/                   what `repair` found to be of no use any more
 //! lock, unfinished/          who writes; what was being written
 //! ```
 //!
@@ -15,7 +16,8 @@
 //! uncompressed. It is cut into chunks where contents say so (`chunker`). Chunks are named by their BLAKE3
 //! hash, and those that are new go into packs (`pack`). The manifest comes last (`manifest`): whatever was
 //! stored before a process is killed belongs to no snapshot, harms none, and goes with the next
-//! [`Archive::prune`]. Nothing is ever changed in place.
+//! [`Archive::prune`]. Nothing is ever changed in place. A manifest means chunks by their names, which the
+//! index of a pack keeps even if the pack was damaged and removed ([`Archive::repair`]).
 //!
 //! Making a snapshot takes memory for the names of all chunks, some 50 bytes each, and 128 MB for sorting;
 //! the rest of the sorting is in temporary files. Every byte that is read is checked against the hash that
@@ -26,12 +28,14 @@ pub mod chunker;
 mod create;
 mod journal;
 mod keys;
+mod lacks;
 mod manifest;
 mod order;
 mod pack;
 mod place;
 mod prune;
 mod repack;
+mod repair;
 mod repository;
 mod restore;
 mod s3;
@@ -46,9 +50,11 @@ mod wire;
 pub use create::Origin;
 pub use journal::{Frame, Replayed, Segment};
 pub use keys::KeyFile;
+pub use lacks::{Gap, Incomplete, Place};
 pub use manifest::{Facts, Position};
 pub use place::store_at;
 pub use prune::{Pruned, Retention};
+pub use repair::{DamagedPack, Repaired};
 pub use repository::{Archive, Snapshot, days, utc_digits};
 pub use restore::{Report, Restored, Selection};
 pub use store::Store;

@@ -3,8 +3,11 @@
 //! New chunks are joined into blocks of 128 KB, which are compressed and, with encryption, sealed. A pack is
 //! its blocks one behind the other; its index says what is in them. The name of both is the BLAKE3 hash of
 //! the index, so that a manifest, which has that name, vouches for every byte.
+//!
+//! An index may outlive its pack, when that was damaged (`repair`). It still says which chunks manifests
+//! mean, which are then read from other packs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -106,8 +109,103 @@ impl Index {
         Index::parse(&plain)
     }
 
+    /// The same, unless it is damaged or not there.
+    pub fn find(store: &dyn Store, keys: &Keys, name: &PackName) -> io::Result<Option<Index>> {
+        match Index::load(store, keys, name) {
+            Err(error) if is_damage(&error) => Ok(None),
+            index => index.map(Some),
+        }
+    }
+
     pub fn chunks(&self) -> impl Iterator<Item = &ChunkEntry> {
         self.blocks.iter().flat_map(|block| &block.chunks)
+    }
+
+    /// How long the pack is, in bytes.
+    pub fn stored_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.stored_bytes).sum()
+    }
+
+    /// Calls `take` with each chunk, and its bytes if `stored`, which is the pack, has those that its name
+    /// says.
+    pub fn each_chunk(
+        &self,
+        keys: &Keys,
+        stored: &[u8],
+        mut take: impl FnMut(&ChunkEntry, Option<&[u8]>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let key = keys.open_pack(&self.sealed_key)?;
+        let mut rest = stored;
+        for (number, block) in (0..).zip(&self.blocks) {
+            let size = usize::try_from(block.stored_bytes).unwrap_or(usize::MAX);
+            let (block_stored, behind) = rest.split_at_checked(size).unwrap_or_default();
+            rest = behind;
+            let bytes = block.chunks.iter().map(|chunk| u64::from(chunk.bytes)).sum();
+            let unpacked = unpack(key.as_ref(), number, block_stored.to_vec(), bytes).unwrap_or_default();
+            let mut at = 0;
+            for chunk in &block.chunks {
+                let end = at + chunk.bytes as usize;
+                let bytes = unpacked.get(at..end);
+                take(chunk, bytes.filter(|bytes| keys.chunk_name(bytes, chunk.is_part) == chunk.name))?;
+                at = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error tells that an object is damaged or gone.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound)
+}
+
+/// A block as it was before it was stored, unless it is damaged.
+fn unpack(key: Option<&Key>, number: u64, mut stored: Vec<u8>, bytes: u64) -> Option<Vec<u8>> {
+    if let Some(key) = key {
+        stored = key.open(number, stored)?;
+    }
+    decompress(&stored, bytes).ok()
+}
+
+/// Calls `take` with the packs that chunks can be taken from: their index can be read, and they are at least
+/// as long as it says.
+pub(crate) fn each_pack(
+    store: &dyn Store,
+    keys: &Keys,
+    mut take: impl FnMut(PackName, &Index),
+) -> io::Result<()> {
+    let stored: HashMap<_, _> = store.list("packs")?.into_iter().collect();
+    for (text, _) in store.list("indexes")? {
+        let (Some(name), Some(bytes)) = (pack_name(&text), stored.get(&text)) else { continue };
+        if let Some(index) = Index::find(store, keys, &name)?
+            && index.stored_bytes() <= *bytes
+        {
+            take(name, &index);
+        }
+    }
+    Ok(())
+}
+
+/// Where chunks can be read.
+#[derive(Default)]
+pub(crate) struct Places {
+    pub packs: Vec<PackName>,
+    chunks: HashMap<ChunkName, (u32, u32)>,
+}
+
+impl Places {
+    /// Takes note of a chunk of the pack that is the next in `packs`.
+    pub fn add(&mut self, name: ChunkName, number: usize) {
+        self.chunks.entry(name).or_insert((self.packs.len() as u32, number as u32));
+    }
+
+    pub fn has(&self, name: &ChunkName) -> bool {
+        self.chunks.contains_key(name)
+    }
+
+    /// The number of the pack, and that of the chunk in it.
+    pub fn get(&self, name: &ChunkName) -> Option<(usize, u64)> {
+        self.chunks.get(name).map(|(pack, chunk)| (*pack as usize, u64::from(*chunk)))
     }
 }
 
@@ -172,7 +270,9 @@ impl<'a> PackWriter<'a> {
                 // Left by one that was cut off: the same chunks, so the same bytes.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if self.store.get(&object)? != *bytes {
-                        return Err(damaged(format!("{object}: it is damaged, and in the way; remove it")));
+                        return Err(damaged(format!(
+                            "{object}: it is damaged, and in the way; `mantissa archive repair` removes it"
+                        )));
                     }
                 }
                 put => put?,
@@ -198,44 +298,61 @@ struct OpenPack {
     chunks: Vec<(u32, u32, ChunkEntry)>,
     /// For each block: offset, stored bytes, unpacked bytes.
     blocks: Vec<(u64, u64, u64)>,
+    /// Its index is there, and it is not.
+    is_gone: bool,
+    /// Why its index could not be read, if so. Then it has no chunks.
+    damage: Option<String>,
 }
 
-/// Reads chunks, each checked against its name.
+impl OpenPack {
+    fn new(keys: &Keys, name: &PackName, index: &Index) -> io::Result<Self> {
+        let key = keys.open_pack(&index.sealed_key)?;
+        let (chunks, blocks) = (Vec::new(), Vec::new());
+        let mut pack = OpenPack { name: *name, key, chunks, blocks, is_gone: false, damage: None };
+        let mut offset = 0;
+        for (number, block) in index.blocks.iter().enumerate() {
+            let mut inside = 0_u64;
+            for chunk in &block.chunks {
+                let at = u32::try_from(inside).map_err(|_| damaged("a block is too large"))?;
+                pack.chunks.push((number as u32, at, *chunk));
+                inside += u64::from(chunk.bytes);
+            }
+            pack.blocks.push((offset, block.stored_bytes, inside));
+            offset += block.stored_bytes;
+        }
+        Ok(pack)
+    }
+}
+
+/// Reads chunks, each checked against its name. A chunk of a pack that is gone is read from any other pack
+/// that has one of that name.
 pub(crate) struct PackReader<'a> {
     store: &'a dyn Store,
     keys: &'a Keys,
     packs: Vec<OpenPack>,
+    /// For chunks of packs that are gone: another pack, and their number there.
+    elsewhere: HashMap<ChunkName, (usize, u64)>,
     /// Unpacked blocks by pack and number, with the time of their last use.
     blocks: HashMap<(usize, u32), (u64, Block)>,
     uses: u64,
 }
 
 impl<'a> PackReader<'a> {
-    /// Opens packs, which are numbered as they are named.
+    /// Opens packs, which are numbered as they are named. A damaged index is an error where it is needed.
     pub fn open(store: &'a dyn Store, keys: &'a Keys, names: &[PackName]) -> io::Result<Self> {
         let mut packs = Vec::new();
         for name in names {
-            let index = Index::load(store, keys, name)?;
-            let mut pack = OpenPack {
-                name: *name,
-                key: keys.open_pack(&index.sealed_key)?,
-                chunks: vec![],
-                blocks: vec![],
-            };
-            let mut offset = 0;
-            for (number, block) in index.blocks.iter().enumerate() {
-                let mut inside = 0_u64;
-                for chunk in &block.chunks {
-                    let at = u32::try_from(inside).map_err(|_| damaged("a block is too large"))?;
-                    pack.chunks.push((number as u32, at, *chunk));
-                    inside += u64::from(chunk.bytes);
+            packs.push(match Index::load(store, keys, name) {
+                Err(error) if is_damage(&error) => {
+                    let (chunks, blocks) = (Vec::new(), Vec::new());
+                    let damage = Some(error.to_string());
+                    OpenPack { name: *name, key: None, chunks, blocks, is_gone: false, damage }
                 }
-                pack.blocks.push((offset, block.stored_bytes, inside));
-                offset += block.stored_bytes;
-            }
-            packs.push(pack);
+                index => OpenPack::new(keys, name, &index?)?,
+            });
         }
-        Ok(PackReader { store, keys, packs, blocks: HashMap::new(), uses: 0 })
+        let (blocks, elsewhere) = (HashMap::new(), HashMap::new());
+        Ok(PackReader { store, keys, packs, elsewhere, blocks, uses: 0 })
     }
 
     fn pack(&self, pack: usize) -> io::Result<&OpenPack> {
@@ -244,17 +361,40 @@ impl<'a> PackReader<'a> {
 
     /// What the index says of a chunk.
     pub fn entry(&self, pack: usize, chunk: u64) -> io::Result<ChunkEntry> {
-        let chunks = &self.pack(pack)?.chunks;
+        let OpenPack { chunks, damage, .. } = self.pack(pack)?;
+        if let Some(damage) = damage {
+            return Err(damaged(damage));
+        }
         let chunk = usize::try_from(chunk).ok().and_then(|chunk| chunks.get(chunk));
         chunk.map(|chunk| chunk.2).ok_or_else(|| damaged("the manifest names a chunk that its pack lacks"))
     }
 
+    /// How many chunks a pack has; any number, if its index is damaged.
     pub fn chunk_count(&self, pack: usize) -> io::Result<u64> {
-        Ok(self.pack(pack)?.chunks.len() as u64)
+        let OpenPack { chunks, damage, .. } = self.pack(pack)?;
+        Ok(if damage.is_some() { u64::MAX } else { chunks.len() as u64 })
     }
 
     /// A chunk.
     pub fn read(&mut self, pack: usize, chunk: u64) -> io::Result<Vec<u8>> {
+        let entry = self.entry(pack, chunk)?;
+        if !self.packs[pack].is_gone {
+            match self.read_here(pack, chunk) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.packs[pack].is_gone = true;
+                    self.look_elsewhere()?;
+                }
+                read => return read,
+            }
+        }
+        let Some(&(other, number)) = self.elsewhere.get(&entry.name) else {
+            let object = pack_object(&self.packs[pack].name);
+            return Err(damaged(format!("{object}: it is gone, and no other pack has a chunk that it had")));
+        };
+        self.read_here(other, number)
+    }
+
+    fn read_here(&mut self, pack: usize, chunk: u64) -> io::Result<Vec<u8>> {
         self.entry(pack, chunk)?;
         let (block, offset, entry) = self.pack(pack)?.chunks[chunk as usize];
         let unpacked = self.block(pack, block)?;
@@ -263,6 +403,29 @@ impl<'a> PackReader<'a> {
             Some(bytes) => Ok(bytes.to_vec()),
             None => Err(damaged(format!("{}: a chunk is damaged", pack_object(&self.pack(pack)?.name)))),
         }
+    }
+
+    /// Finds chunks of packs that are gone in others, which are opened.
+    fn look_elsewhere(&mut self) -> io::Result<()> {
+        let gone = self.packs.iter().filter(|pack| pack.is_gone);
+        let wanted: HashSet<_> = gone.flat_map(|pack| &pack.chunks).map(|chunk| chunk.2.name).collect();
+        let (keys, mut found) = (self.keys, Vec::new());
+        each_pack(self.store, keys, |name, index| {
+            let chunks = (0..).zip(index.chunks());
+            let here: Vec<_> = chunks
+                .filter(|(_, chunk)| wanted.contains(&chunk.name))
+                .map(|(number, chunk)| (chunk.name, number))
+                .collect();
+            if !here.is_empty() {
+                found.push((OpenPack::new(keys, &name, index), here));
+            }
+        })?;
+        for (pack, chunks) in found {
+            let number = self.packs.len();
+            self.packs.push(pack?);
+            self.elsewhere.extend(chunks.into_iter().map(|(name, chunk)| (name, (number, chunk))));
+        }
+        Ok(())
     }
 
     fn block(&mut self, pack: usize, block: u32) -> io::Result<Block> {
@@ -275,12 +438,9 @@ impl<'a> PackReader<'a> {
         let open = self.pack(pack)?;
         let object = pack_object(&open.name);
         let (offset, stored_bytes, bytes) = open.blocks[block as usize];
-        let mut stored = self.store.get_range(&object, offset, stored_bytes)?;
-        let changed = || damaged(format!("{object}: a block is damaged"));
-        if let Some(key) = &open.key {
-            stored = key.open(u64::from(block), stored).ok_or_else(changed)?;
-        }
-        let unpacked = decompress(&stored, bytes).map_err(|_| changed())?;
+        let stored = self.store.get_range(&object, offset, stored_bytes)?;
+        let unpacked = unpack(open.key.as_ref(), u64::from(block), stored, bytes)
+            .ok_or_else(|| damaged(format!("{object}: a block is damaged")))?;
         if self.blocks.len() >= BLOCKS_KEPT {
             let oldest = self.blocks.iter().min_by_key(|(_, (used, _))| *used).map(|(place, _)| *place);
             oldest.and_then(|place| self.blocks.remove(&place));

@@ -1,5 +1,8 @@
 //! Removing snapshots that no rule keeps, and packs that no snapshot needs.
 //!
+//! Chunks that were stored again since their pack was found to be damaged are needed for snapshots that name
+//! the pack: so manifests are written anew before, with the packs that have them (`repack::settle`).
+//!
 //! Manifests go first: a process that is killed in between leaves packs that the next call removes. Packs
 //! of which less than half is needed are written anew without the rest (`repack`), which takes the key that
 //! reads. Nobody may be writing meanwhile, which the lock of the store sees to. Who reads a snapshot while it
@@ -10,7 +13,7 @@ use std::io;
 
 use crate::journal::Segment;
 use crate::pack::pack_object;
-use crate::repack::Sparse;
+use crate::repack::{Sparse, settle};
 use crate::repository::{Archive, Snapshot, civil};
 use crate::store::Store;
 
@@ -140,6 +143,8 @@ impl<S: Store> Archive<S> {
         if is_real {
             doomed.iter().try_for_each(|snapshot| self.delete_manifest(snapshot))?;
         }
+        // From here on a pack is needed if a manifest names it.
+        snapshots = settle(self, snapshots, is_real)?;
         if self.keys.can_read() {
             let sparse = Sparse::find(self, &snapshots)?;
             pruned.rewritten = sparse.len();

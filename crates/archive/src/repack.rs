@@ -1,14 +1,16 @@
-//! Packs of which little is needed still: what is needed goes into new packs, and manifests say so.
+//! Packs of which little is needed still: what is needed goes into new packs, and manifests say so. The same
+//! for packs that are gone (`repair`), of which other packs have the chunks.
 //!
 //! New packs come first, then for each snapshot the new manifest, then the old one goes. So a process that is
 //! killed in between leaves each snapshot once or twice, with the same facts; the next call removes the
 //! second one, and then the packs that nobody needs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
+use crate::keys::ChunkName;
 use crate::manifest::Manifest;
-use crate::pack::{Index, PackName, PackReader, PackWriter};
+use crate::pack::{Index, PackName, PackReader, PackWriter, each_pack, pack_name};
 use crate::repository::{Archive, Snapshot};
 use crate::store::Store;
 
@@ -22,7 +24,7 @@ type Places = HashMap<(PackName, u64), (usize, u64)>;
 pub(crate) struct Sparse(BTreeMap<PackName, Needed>);
 
 impl Sparse {
-    /// Looks for them. Packs whose index can not be read are left as they are.
+    /// Looks for them. Packs that are gone or whose index can not be read are left as they are.
     pub fn find<S: Store>(archive: &Archive<S>, snapshots: &[Snapshot]) -> io::Result<Self> {
         let mut needed: BTreeMap<PackName, Vec<(u64, u64)>> = BTreeMap::new();
         for manifest in snapshots.iter().map(|snapshot| &snapshot.manifest) {
@@ -31,16 +33,12 @@ impl Sparse {
                 runs.push((run.first, run.count));
             }
         }
-        let mut sparse = BTreeMap::new();
+        let (mut sparse, stored) = (BTreeMap::new(), stored(archive)?);
         for (name, runs) in needed {
-            let index = match Index::load(&archive.store, &archive.keys, &name) {
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) =>
-                {
-                    continue;
-                }
-                index => index?,
-            };
+            if !stored.contains(&name) {
+                continue;
+            }
+            let Some(index) = Index::find(&archive.store, &archive.keys, &name)? else { continue };
             let sizes: Vec<_> = index.chunks().map(|chunk| u64::from(chunk.bytes)).collect();
             let mut is_needed = vec![false; sizes.len()];
             for (first, count) in runs {
@@ -74,9 +72,7 @@ impl Sparse {
             if !snapshot.manifest.packs.iter().any(|name| self.0.contains_key(name)) {
                 return Ok(snapshot);
             }
-            let new = archive.put_manifest(moved(&snapshot.manifest, &packs, &places))?;
-            archive.delete_manifest(&snapshot)?;
-            Ok(new)
+            replace(archive, &snapshot, moved(&snapshot.manifest, &packs, &places))
         });
         rewritten.collect()
     }
@@ -103,6 +99,58 @@ impl Sparse {
         packs.extend(writer.finish()?);
         Ok((packs, places))
     }
+}
+
+/// The packs that there are.
+fn stored<S: Store>(archive: &Archive<S>) -> io::Result<HashSet<PackName>> {
+    Ok(archive.store.list("packs")?.iter().filter_map(|(text, _)| pack_name(text)).collect())
+}
+
+/// Has snapshots name the packs from which their chunks are read: others, where a pack is gone. What is
+/// nowhere keeps its name. Without `is_real` no manifest is written.
+pub(crate) fn settle<S: Store>(
+    archive: &Archive<S>,
+    snapshots: Vec<Snapshot>,
+    is_real: bool,
+) -> io::Result<Vec<Snapshot>> {
+    let stored = stored(archive)?;
+    let named = snapshots.iter().flat_map(|snapshot| &snapshot.manifest.packs);
+    let gone: HashSet<PackName> = named.filter(|name| !stored.contains(*name)).copied().collect();
+    let mut wanted: HashMap<ChunkName, Vec<(PackName, u64)>> = HashMap::new();
+    for name in &gone {
+        let Some(index) = Index::find(&archive.store, &archive.keys, name)? else { continue };
+        for (number, chunk) in (0..).zip(index.chunks()) {
+            wanted.entry(chunk.name).or_default().push((*name, number));
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(snapshots);
+    }
+    let (mut packs, mut places) = (Vec::new(), Places::new());
+    each_pack(&archive.store, &archive.keys, |name, index| {
+        for (number, chunk) in (0..).zip(index.chunks()) {
+            for place in wanted.remove(&chunk.name).unwrap_or_default() {
+                places.insert(place, (packs.len(), number));
+            }
+        }
+        packs.push(name);
+    })?;
+    let settled = snapshots.into_iter().map(|snapshot| {
+        let new = moved(&snapshot.manifest, &packs, &places);
+        match new.runs == snapshot.manifest.runs && new.packs == snapshot.manifest.packs {
+            true => Ok(snapshot),
+            false if is_real => replace(archive, &snapshot, new),
+            false => Ok(Snapshot { manifest: new, ..snapshot }),
+        }
+    });
+    settled.collect()
+}
+
+/// Stores another manifest of the same snapshot in place of the one that there is.
+fn replace<S: Store>(archive: &Archive<S>, old: &Snapshot, new: Manifest) -> io::Result<Snapshot> {
+    let new = archive.put_manifest(new)?;
+    archive.delete_manifest(old)?;
+    Ok(new)
 }
 
 /// The same snapshot with chunks at other places.

@@ -3,6 +3,7 @@
 //! Records hold values as dumps do, so a dump is put together without knowing types. What needs the values
 //! (a check, a dump with compressed strings) loads that dump as a server would, in another thread.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, PipeReader, Write};
 use std::thread;
 
@@ -30,6 +31,8 @@ pub struct Selection {
     pub keys: Vec<Vec<u8>>,
     /// Keys that begin with one of these.
     pub prefixes: Vec<Vec<u8>>,
+    /// What is lost is left out. Else it is an error.
+    pub skips_lost: bool,
 }
 
 /// Neighbouring records that are wanted.
@@ -91,6 +94,8 @@ pub struct Restored {
     pub keys: u64,
     /// Libraries of functions.
     pub functions: u64,
+    /// The number of gaps, if what is lost was to be left out.
+    pub gaps: usize,
 }
 
 /// Is told again and again how many bytes of a snapshot, uncompressed, have been read.
@@ -102,6 +107,8 @@ enum Piece<'r> {
     Record { head: &'r [u8], body: &'r [u8], size: u64 },
     /// The next part of the body.
     Part(&'r [u8]),
+    /// A record of whose body a part is lost.
+    Lost { head: &'r [u8] },
 }
 
 /// The chunks of a snapshot in order.
@@ -112,10 +119,13 @@ struct Chunks<'a> {
     count: u64,
     /// Bytes that have been read.
     bytes: u64,
+    skips_lost: bool,
+    /// The chunks with which gaps of records begin.
+    gaps: BTreeSet<u64>,
 }
 
 impl<'a> Chunks<'a> {
-    fn open<S: Store>(archive: &'a Archive<S>, snapshot: &Snapshot) -> io::Result<Self> {
+    fn open<S: Store>(archive: &'a Archive<S>, snapshot: &Snapshot, skips_lost: bool) -> io::Result<Self> {
         let manifest = &snapshot.manifest;
         let reader = PackReader::open(&archive.store, &archive.keys, &manifest.packs)?;
         let (mut runs, mut count) = (Vec::new(), 0);
@@ -127,7 +137,7 @@ impl<'a> Chunks<'a> {
             runs.push((count, pack, run.first, run.count));
             count += run.count;
         }
-        Ok(Chunks { reader, runs, count, bytes: 0 })
+        Ok(Chunks { reader, runs, count, bytes: 0, skips_lost, gaps: BTreeSet::new() })
     }
 
     fn place(&self, number: u64) -> io::Result<(usize, u64)> {
@@ -148,27 +158,38 @@ impl<'a> Chunks<'a> {
         Ok(bytes)
     }
 
+    /// A chunk of records, if it is one and can be read.
+    fn probe(&mut self, number: u64) -> io::Result<Option<Vec<u8>>> {
+        let is_part = self.entry(number).map(|entry| entry.is_part);
+        match is_part.and_then(|is_part| if is_part { Ok(None) } else { self.read(number).map(Some) }) {
+            Err(error) if is_lost(&error) => Ok(None),
+            read => read,
+        }
+    }
+
     /// The last chunk of records whose first record is not above `head`.
     fn search(&mut self, head: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.count);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            // Parts belong to the records before them.
-            let mut probe = middle;
-            while probe > low && self.entry(probe)?.is_part {
+            // Parts belong to the records before them. What is damaged is passed over: the record may be
+            // elsewhere.
+            let (mut probe, mut chunk) = (middle, self.probe(middle)?);
+            while chunk.is_none() && probe > low + 1 {
                 probe -= 1;
+                chunk = self.probe(probe)?;
             }
-            if probe == low {
-                let mut next = middle + 1;
-                while next < high && self.entry(next)?.is_part {
-                    next += 1;
-                }
-                if next == high {
+            if chunk.is_none() {
+                probe = middle;
+            }
+            while chunk.is_none() {
+                probe += 1;
+                if probe == high {
                     return Ok(low);
                 }
-                probe = next;
+                chunk = self.probe(probe)?;
             }
-            let chunk = self.read(probe)?;
+            let chunk = chunk.unwrap_or_default();
             let is_above = Reader::new(&chunk, "a chunk").bytes()? > head;
             if is_above { high = probe } else { low = probe }
         }
@@ -181,12 +202,16 @@ impl<'a> Chunks<'a> {
         mut at: u64,
         mut take: impl FnMut(Piece<'_>, u64) -> io::Result<bool>,
     ) -> io::Result<()> {
+        let mut is_gap = false;
         while at < self.count {
-            if self.entry(at)?.is_part {
-                return Err(damaged("a part of a large value has no beginning"));
-            }
-            let chunk = self.read(at)?;
+            let chunk = self.records(at);
             at += 1;
+            if self.skips_lost && chunk.as_ref().is_err_and(is_lost) {
+                is_gap = is_gap || self.gaps.insert(at);
+                continue;
+            }
+            is_gap = false;
+            let chunk = chunk?;
             let mut reader = Reader::new(&chunk, "a chunk");
             while !reader.is_empty() {
                 let head = reader.bytes()?;
@@ -194,6 +219,11 @@ impl<'a> Chunks<'a> {
                 let (size, is_large) = (number >> 1, number & 1 != 0);
                 if is_large && !reader.is_empty() {
                     return Err(damaged("records follow a large value in its chunk"));
+                }
+                if is_large && self.skips_lost && self.check_parts(at, size).as_ref().is_err_and(is_lost) {
+                    // Parts without a beginning are of the same gap.
+                    is_gap = true;
+                    if take(Piece::Lost { head }, self.bytes)? { break } else { return Ok(()) }
                 }
                 let goes_on = if is_large {
                     self.large(&mut at, head, size, &mut take)?
@@ -208,6 +238,34 @@ impl<'a> Chunks<'a> {
         Ok(())
     }
 
+    /// A chunk of records.
+    fn records(&mut self, at: u64) -> io::Result<Vec<u8>> {
+        if self.entry(at)?.is_part {
+            return Err(damaged("a part of a large value has no beginning"));
+        }
+        self.read(at)
+    }
+
+    /// A part of a large value.
+    fn part(&mut self, at: u64) -> io::Result<Vec<u8>> {
+        if at >= self.count || !self.entry(at)?.is_part {
+            return Err(damaged("a large value lacks a part"));
+        }
+        self.read(at)
+    }
+
+    /// Reads the parts of a large value, which are chunks from number `at` on.
+    fn check_parts(&mut self, mut at: u64, size: u64) -> io::Result<()> {
+        let (mut left, bytes) = (size, self.bytes);
+        while left > 0 {
+            left = left.saturating_sub(self.part(at)?.len() as u64);
+            at += 1;
+        }
+        // They are read once more.
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Calls `take` with a large value, whose parts are chunks from number `at` on. Leaves `at` behind them.
     fn large(
         &mut self,
@@ -218,10 +276,7 @@ impl<'a> Chunks<'a> {
     ) -> io::Result<bool> {
         let (mut left, mut goes_on) = (size, true);
         while left > 0 && goes_on {
-            if *at >= self.count || !self.entry(*at)?.is_part {
-                return Err(damaged("a large value lacks a part"));
-            }
-            let part = self.read(*at)?;
+            let part = self.part(*at)?;
             *at += 1;
             let after = left.checked_sub(part.len() as u64);
             let after = after.ok_or_else(|| damaged("a large value is longer than it says"))?;
@@ -232,6 +287,18 @@ impl<'a> Chunks<'a> {
         }
         Ok(goes_on)
     }
+}
+
+/// The database and the key of the record with this head.
+fn database_and_key(head: &[u8]) -> io::Result<(u32, &[u8])> {
+    let parts = head.split_first_chunk();
+    let (database, key) = parts.ok_or_else(|| damaged("the record of a key is damaged"))?;
+    Ok((u32::from_be_bytes(*database), key))
+}
+
+/// Whether an error tells that a chunk is lost.
+fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidData
 }
 
 /// A dump that is being put together.
@@ -261,22 +328,30 @@ impl<W: Write> Dump<'_, W> {
                 }
             }
             Piece::Record { head: [KEY, head @ ..], body, .. } => {
-                let (database, key) =
-                    head.split_first_chunk().ok_or_else(|| damaged("the record of a key is damaged"))?;
-                let database = u32::from_be_bytes(*database);
-                if self.range.as_ref().is_some_and(|range| range.is_before(database, key)) {
-                    return Ok(false);
-                }
-                self.is_wanted = self.range.as_ref().is_none_or(|range| range.takes(database, key));
-                if self.is_wanted {
+                let (database, key) = database_and_key(head)?;
+                let Some(is_wanted) = self.wants(database, key) else { return Ok(false) };
+                self.is_wanted = is_wanted;
+                if is_wanted {
                     self.key(database, key, body)?;
                 }
             }
+            Piece::Lost { head: [KEY, head @ ..] } => {
+                let (database, key) = database_and_key(head)?;
+                let Some(is_wanted) = self.wants(database, key) else { return Ok(false) };
+                self.done.gaps += usize::from(is_wanted);
+            }
+            Piece::Lost { .. } => self.done.gaps += usize::from(self.range.is_none()),
             Piece::Record { .. } => return Err(damaged("a record is of an unknown kind")),
             Piece::Part(part) if self.is_wanted => self.buffer.extend_from_slice(part),
             Piece::Part(_) => {}
         }
         if self.buffer.len() >= BUFFER_BYTES { self.flush().map(|()| true) } else { Ok(true) }
+    }
+
+    /// Whether a key is wanted; `None` if nothing from it on is.
+    fn wants(&self, database: u32, key: &[u8]) -> Option<bool> {
+        let Some(range) = &self.range else { return Some(true) };
+        (!range.is_before(database, key)).then(|| range.takes(database, key))
     }
 
     fn key(&mut self, database: u32, key: &[u8], body: &[u8]) -> io::Result<()> {
@@ -358,7 +433,7 @@ impl<S: Store> Archive<S> {
         out: impl Write,
         report: Report<'_>,
     ) -> io::Result<Restored> {
-        let mut chunks = Chunks::open(self, snapshot)?;
+        let mut chunks = Chunks::open(self, snapshot, selection.skips_lost)?;
         let options = WriteOptions { compress: false, ..WriteOptions::default() };
         let mut writer = Writer::new(out, options, None);
         writer.begin(&file_facts(&snapshot.facts))?;
@@ -377,7 +452,7 @@ impl<S: Store> Archive<S> {
         dump.flush()?;
         let (mut out, _) = dump.writer.finish()?;
         out.flush()?;
-        Ok(dump.done)
+        Ok(Restored { gaps: dump.done.gaps + chunks.gaps.len(), ..dump.done })
     }
 
     /// Calls `take` with the dump that [`Archive::restore`] writes, while it is being written.

@@ -110,6 +110,111 @@ fn packs_of_which_little_is_needed_are_rewritten_and_cuts_harm_nothing() {
     }
 }
 
+/// An archive of three snapshots of which the first two have a damaged chunk, the dump of the second one, and
+/// what each had.
+fn damaged_archive(key: Option<&KeyFile>) -> (Archive<Memory>, Vec<u8>, Vec<Snapshot>) {
+    let archive = Archive::init(Memory::new(usize::MAX), key).expect("the config is stored");
+    let texts: Vec<_> = (0..400).map(|number| noise(number, 3000)).collect();
+    let names: Vec<_> = (0..400).map(|number| format!("key:{number:03}")).collect();
+    let values: Vec<_> = names.iter().zip(&texts).map(|(name, text)| (&name[..], &text[..])).collect();
+    let second = dump(&values);
+    let first = create(&archive, &dump(&values[..300]), 1000).expect("there is room for it");
+    let packs = archive.store.names();
+    let made = vec![
+        first,
+        create(&archive, &second, 2000).expect("there is room for it"),
+        create(&archive, &dump(&[("other", &noise(1000, 5000))]), 3000).expect("there is room for it"),
+    ];
+    assert_eq!(archive.store.damage(500_000, |name| packs.iter().any(|pack| pack == name)), 1);
+    (archive, second, made)
+}
+
+/// Which snapshots are whole.
+fn whole(archive: &Archive<Memory>) -> Vec<bool> {
+    let snapshots = archive.snapshots().expect("all of them can be read");
+    snapshots.iter().map(|snapshot| archive.verify(snapshot, &mut |_| {}).is_ok()).collect()
+}
+
+/// The keys that can be restored of a snapshot.
+fn readable(archive: &Archive<Memory>, snapshot: &Snapshot) -> Vec<usize> {
+    let is_there = |number: &usize| {
+        let keys = vec![format!("key:{number:03}").into_bytes()];
+        let one = Selection { keys, ..Selection::default() };
+        archive.restore(snapshot, &one, std::io::sink(), &mut |_| {}).is_ok_and(|done| done.keys == 1)
+    };
+    (0..400).filter(is_there).collect()
+}
+
+#[test]
+fn a_damaged_chunk_is_stored_anew_after_a_repair_and_cuts_lose_nothing() {
+    let key = KeyFile::generate().expect("there are random bytes");
+    for key in [None, Some(&key)] {
+        let (archive, second, made) = damaged_archive(key);
+        let before = readable(&archive, &made[0]);
+        assert!((200..300).contains(&before.len()), "{} keys can be read", before.len());
+        let said = archive.repair(false, &mut |_, _| {}).expect("it can be checked");
+        // A pack, its index; the damaged pack goes.
+        for (puts, deletes) in [(0, 0), (1, 0), (2, 0), (2, 1)] {
+            let store = archive.store.cut_off(puts, deletes);
+            let cut = Archive::open(store, key).expect("it is an archive still");
+            assert_eq!(cut.repair(true, &mut |_, _| {}).is_ok(), deletes == 1);
+            let cut = Archive::open(cut.store.revived(), key).expect("it is an archive still");
+            assert_eq!(readable(&cut, &made[0]), before);
+            let repaired = cut.repair(true, &mut |_, _| {}).expect("it can be repaired");
+            assert_eq!(repaired.damaged.len(), usize::from(deletes == 0));
+            assert_eq!(format!("{:?}", repaired.incomplete), format!("{:?}", said.incomplete));
+            assert_eq!((repaired.whole, repaired.incomplete.len()), (1, 2));
+            assert_eq!(readable(&cut, &made[0]), before);
+            assert_eq!(whole(&cut), [false, false, true]);
+            // Pruning keeps what incomplete snapshots have and what they name.
+            cut.prune(&Retention::default(), true).expect("pruning works");
+            assert_eq!(cut.snapshots().map(|all| all.len()).ok(), Some(3));
+            let again = create(&cut, &second, 4000).expect("it is stored");
+            assert!((1..600_000).contains(&again.facts.new_bytes), "{} are new", again.facts.new_bytes);
+            assert_eq!(whole(&cut), [true; 4]);
+            // The manifests of the first two are written anew.
+            for (puts, deletes) in [(0, 0), (1, 0), (1, 1), (2, 1)] {
+                let half = Archive::open(cut.store.cut_off(puts, deletes), key).expect("it is an archive");
+                assert!(half.prune(&Retention::default(), true).is_err());
+                let half = Archive::open(half.store.revived(), key).expect("it is an archive still");
+                assert!(whole(&half).iter().all(|is_whole| *is_whole));
+                half.prune(&Retention::default(), true).expect("pruning works");
+                assert_eq!(whole(&half), [true; 4]);
+            }
+            let facts: Vec<_> = made.iter().map(|snapshot| snapshot.facts.clone()).collect();
+            // The chunks that were stored anew are needed for those before.
+            for (last, count) in [(9, 4), (3, 3)] {
+                cut.prune(&Retention { last, ..Retention::default() }, true).expect("pruning works");
+                assert_eq!(whole(&cut), vec![true; count]);
+            }
+            let left = cut.snapshots().expect("all of them can be read");
+            assert_eq!(left[0].facts, facts[1]);
+            let said = cut.repair(true, &mut |_, _| {}).expect("nothing is damaged");
+            assert_eq!((said.damaged.len(), said.set_aside.len(), said.whole), (0, 0, 3));
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_read_is_set_aside_and_pruning_works_again() {
+    for (folder, readable) in [("snapshots/", 0), ("indexes/", 3), ("log/", 3)] {
+        let (archive, second, _) = damaged_archive(None);
+        let frame = crate::Frame { time_s: 1, commands: b"PING".to_vec() };
+        archive.put_segment("a", 0, &[frame]).expect("there is room");
+        let count = archive.store.damage(10, |name| name.starts_with(folder));
+        let repaired = archive.repair(true, &mut |_, _| {}).expect("it can be repaired");
+        // Packs go with their indexes.
+        let aside = if folder == "indexes/" { 2 * count } else { count };
+        assert_eq!((repaired.set_aside.len(), repaired.whole + repaired.incomplete.len()), (aside, readable));
+        archive.prune(&Retention::default(), true).expect("pruning works");
+        archive.segments().expect("all of them can be read");
+        create(&archive, &second, 5000).expect("nothing is in the way");
+        let is_whole =
+            archive.snapshots().map(|all| archive.verify(&all[all.len() - 1], &mut |_| {}).is_ok());
+        assert_eq!(is_whole.ok(), Some(true));
+    }
+}
+
 #[test]
 fn a_restored_dump_makes_the_same_snapshot() {
     let archive = Archive::init(Memory::new(usize::MAX), None).expect("the config is stored");

@@ -12,12 +12,16 @@ use crate::pack::{Index, PackWriter};
 use crate::repository::Archive;
 use crate::restore::{Restored, Selection};
 use crate::store::Store;
+use crate::wire::damaged;
 
-/// Objects in memory, of which the first `puts_max` are stored and no more.
+/// Objects in memory, of which the first `puts_max` are stored and no more. The first `deletes_max` are
+/// removed.
 pub struct Memory {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     puts_max: usize,
     puts: Mutex<usize>,
+    deletes_max: usize,
+    deletes: Mutex<usize>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -27,7 +31,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Memory {
     /// None yet.
     pub fn new(puts_max: usize) -> Self {
-        Memory { objects: Mutex::default(), puts_max, puts: Mutex::new(0) }
+        let (puts, deletes) = (Mutex::new(0), Mutex::new(0));
+        Memory { objects: Mutex::default(), puts_max, puts, deletes_max: usize::MAX, deletes }
+    }
+
+    /// The same objects; some more are stored, some are removed.
+    pub fn cut_off(&self, puts_max: usize, deletes_max: usize) -> Self {
+        Memory { puts_max, deletes_max, ..self.revived() }
+    }
+
+    /// Changes a byte of each object whose name `is_meant` takes; how many they were.
+    pub fn damage(&self, at: usize, is_meant: impl Fn(&str) -> bool) -> usize {
+        let mut objects = locked(&self.objects);
+        let meant = objects.iter_mut().filter(|(name, _)| is_meant(name));
+        let changed = meant.filter_map(|(_, bytes)| bytes.get_mut(at)).map(|byte| *byte ^= 1);
+        changed.count()
     }
 
     /// The same objects, any number of which may be added.
@@ -79,7 +97,7 @@ impl Store for Memory {
         let bytes = self.get(name)?;
         let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
         let part = end.and_then(|end| bytes.get(offset as usize..end));
-        part.map(<[u8]>::to_vec).ok_or_else(|| absent(name))
+        part.map(<[u8]>::to_vec).ok_or_else(|| damaged(format!("{name}: it ends early")))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<(String, u64)>> {
@@ -92,6 +110,11 @@ impl Store for Memory {
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {
+        let mut deletes = locked(&self.deletes);
+        if *deletes == self.deletes_max {
+            return Err(io::Error::other("no more can be removed"));
+        }
+        *deletes += 1;
         locked(&self.objects).remove(name);
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod keys_in_time;
 mod options;
 mod point_in_time;
+mod repair;
 mod show;
 mod time;
 
@@ -52,6 +53,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         What::Show(options) => show(&options),
         What::Restore(options) => restore(&options),
         What::Verify(options) => verify(&options),
+        What::Repair(options) => repair::repair(&options),
         What::Prune(options) => prune(&options),
         What::Export(options) => export(&options),
     };
@@ -228,7 +230,9 @@ fn restore(options: &Restore) -> io::Result<bool> {
         let import = ImportOptions::for_dump(options.replace).map_err(io::Error::other)?;
         let expected = if selection.is_all() { bytes } else { 0 };
         let store = |dump| transfer::restore(dump, expected, &target, &import);
-        return Ok(archive.read(&snapshot, &selection, &mut |_| {}, store)?.1);
+        let (restored, is_whole) = archive.read(&snapshot, &selection, &mut |_| {}, store)?;
+        tell_gaps(restored.gaps);
+        return Ok(is_whole);
     };
     let bar = bar("restoring", bytes);
     let restored = whole_file::write(path, |out| {
@@ -236,7 +240,16 @@ fn restore(options: &Restore) -> io::Result<bool> {
     })?;
     bar.finish_and_clear();
     tell_written(path, restored.keys);
+    tell_gaps(restored.gaps);
     Ok(true)
+}
+
+fn tell_gaps(gaps: usize) {
+    match gaps {
+        0 => {}
+        1 => eprintln!("left out what is lost at one place"),
+        gaps => eprintln!("left out what is lost at {gaps} places"),
+    }
 }
 
 /// Restores the state of a second into a folder, or keys of it as those of a snapshot.
@@ -294,7 +307,7 @@ fn verify(options: &Verify) -> io::Result<bool> {
     } else {
         options.snapshots.iter().map(|name| (name.clone(), archive.find(name))).collect()
     };
-    let mut is_whole = true;
+    let (mut is_whole, mut is_damaged) = (true, false);
     for (name, snapshot) in snapshots {
         let checked = snapshot.and_then(|snapshot| {
             let bar = bar("verifying", snapshot.facts.bytes);
@@ -306,9 +319,15 @@ fn verify(options: &Verify) -> io::Result<bool> {
             Ok((name, checked)) => println!("{name}: {} keys are right", HumanCount(checked.keys)),
             Err(error) => {
                 is_whole = false;
+                is_damaged |= error.kind() == io::ErrorKind::InvalidData;
                 eprintln!("{name}: {error}");
             }
         }
+    }
+    if is_damaged {
+        eprintln!(
+            "`mantissa archive repair` removes what is damaged, so that the next snapshot stores it anew"
+        );
     }
     if options.snapshots.is_empty() {
         for segment in archive.segments()? {

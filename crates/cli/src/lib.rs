@@ -52,6 +52,7 @@ mod session;
 mod target;
 mod tls;
 mod transfer;
+mod unfinished;
 mod upgrade;
 mod uri;
 mod usage;

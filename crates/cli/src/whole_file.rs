@@ -4,10 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use crate::unfinished::Unfinished;
+
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Has `write` write a file, or standard output for `-`. After an error nothing of it is left, and a file
-/// that was there before stays. A pipe or a device is written to, and so is what a symbolic link names.
+/// Has `write` write a file, or standard output for `-`. After an error, Ctrl-C or SIGTERM nothing of it is
+/// left, and a file that was there before stays. A pipe or a device is written to, and so is what a symbolic
+/// link names.
 pub(crate) fn write<T>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
@@ -24,7 +27,8 @@ pub(crate) fn write<T>(
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let beside = Path::new(&beside);
-    let file = File::create(beside).map_err(|error| named(beside, error))?;
+    let (_unfinished, file) =
+        Unfinished::make(beside, || File::create(beside)).map_err(|error| named(beside, error))?;
     let written = (|| {
         let written = write_through(&file, write)?;
         file.sync_all()?;

@@ -26,6 +26,7 @@ use mantissa_protocol::{Args, Parsed, RequestLimits, RequestParser, encode_reque
 use mantissa_store::{Entry, Kind};
 
 use super::point_in_time;
+use crate::unfinished::Unfinished;
 
 /// Databases that a server has if nothing is said.
 const DATABASES: usize = 16;
@@ -62,11 +63,11 @@ pub(super) fn write(
         }
     }
     let folder = Temporary::new()?;
-    let mut loaded = load(archive, &snapshot, time_s, &needed, &folder.0.join("part"))?;
+    let mut loaded = load(archive, &snapshot, time_s, &needed, &folder.path.join("part"))?;
     if needed.has_linked_series && !needed.names.everything && has_series(&loaded.0) {
         needed.names.everything = true;
         drop(loaded);
-        loaded = load(archive, &snapshot, time_s, &needed, &folder.0.join("all"))?;
+        loaded = load(archive, &snapshot, time_s, &needed, &folder.path.join("all"))?;
     }
     let (engine, replayed) = loaded;
     let keys = dump(&engine, time_s, selection, out)?;
@@ -225,7 +226,7 @@ fn load(
         true => Selection::default(),
         false => {
             let keys = names.keys.iter().cloned().collect();
-            Selection { database: None, keys, prefixes: names.prefixes.clone() }
+            Selection { keys, prefixes: names.prefixes.clone(), ..Selection::default() }
         }
     };
     let replayed = point_in_time::write(archive, (snapshot, &of_snapshot), time_s, &log_folder, choose)?;
@@ -279,16 +280,20 @@ fn dump(engine: &Embedded, time_s: u64, selection: &Selection, out: impl Write) 
     Ok(keys)
 }
 
-/// A folder for temporary files that nobody else can read. It is removed when this is dropped.
-struct Temporary(PathBuf);
+/// A folder for temporary files that nobody else can read. It is removed when this is dropped, or a signal
+/// ends the program.
+struct Temporary {
+    path: PathBuf,
+    _until_dropped: Unfinished,
+}
 
 impl Temporary {
     fn new() -> io::Result<Temporary> {
         let folder = env::temp_dir();
         for number in 0..100 {
             let path = folder.join(format!("mantissa-archive.{}.{number}", process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Temporary(path)),
+            match Unfinished::make(&path, || DirBuilder::new().mode(0o700).create(&path)) {
+                Ok((unfinished, ())) => return Ok(Temporary { path, _until_dropped: unfinished }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(super::named(&path, error)),
             }
@@ -299,7 +304,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _what_is_left_does_no_harm = fs::remove_dir_all(&self.0);
+        let _what_is_left_does_no_harm = fs::remove_dir_all(&self.path);
     }
 }
 
@@ -310,7 +315,7 @@ pub(super) fn write_scratch(
     selection: &Selection,
 ) -> io::Result<(Found, File, u64)> {
     let folder = Temporary::new()?;
-    let path = folder.0.join("keys.rdb");
+    let path = folder.path.join("keys.rdb");
     let file = File::create(&path)?;
     let found = write(archive, time_s, selection, BufWriter::with_capacity(super::BUFFER_BYTES, &file))?;
     let bytes = file.metadata()?.len();

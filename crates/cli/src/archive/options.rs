@@ -34,6 +34,15 @@ pub(crate) enum What {
     Restore(Restore),
     /// Read snapshots as a server would, and compare their digests
     Verify(Verify),
+    /// Remove what is damaged, so that the next snapshot stores it anew
+    ///
+    /// Reads all packs. What is whole of a damaged one is written to another pack, and the
+    /// damaged one is removed. Snapshots that need what is lost are incomplete until a snapshot
+    /// of the same data is made; they are named, with the keys that are between what is left.
+    /// Manifests, indexes and segments of the log that can not be read are moved to `damaged/`
+    /// in the archive: if another copy has them, put them back first. The exit code is 1 if a
+    /// snapshot stays incomplete, or could not be read.
+    Repair(Repair),
     /// Remove old snapshots, and what no snapshot needs
     Prune(Prune),
     /// Write a snapshot as a server would save it: an RDB file with compressed strings
@@ -131,6 +140,9 @@ pub(crate) struct Restore {
     /// Only keys of this database
     #[arg(short = 'n', long, value_name = "NUMBER")]
     pub(crate) database: Option<u32>,
+    /// Leave out what is lost of a snapshot that is damaged, and tell at how many places
+    #[arg(long, conflicts_with = "at")]
+    skip_lost: bool,
     /// Replace keys that are in the server already
     #[arg(long)]
     pub(crate) replace: bool,
@@ -150,7 +162,7 @@ impl Restore {
     pub(crate) fn selection(&self) -> Selection {
         let bytes = |words: &[OsString]| words.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
         let (keys, prefixes) = (bytes(&self.only_keys), bytes(&self.only_prefixes));
-        Selection { database: self.database, keys, prefixes }
+        Selection { database: self.database, keys, prefixes, skips_lost: self.skip_lost }
     }
 }
 
@@ -161,6 +173,15 @@ pub(crate) struct Verify {
     /// Snapshots, as for `show`; all of them, if none is named
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshots: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Args, Debug)]

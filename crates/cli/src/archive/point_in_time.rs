@@ -10,6 +10,7 @@ use mantissa_persist::aof::Manifest;
 use mantissa_protocol::encode_request;
 
 use super::{named, show, time};
+use crate::unfinished::Unfinished;
 
 const NAME: &str = "appendonly.aof";
 /// The folder of an append-only file in that of a server.
@@ -24,7 +25,8 @@ pub(super) fn restore(archive: &Archive<impl Store>, time_s: u64, folder: &Path)
         return Err(named(&target, io::Error::other("it is there already")));
     }
     let beside = folder.join(format!("{FOLDER}.part"));
-    fs::create_dir_all(&beside).map_err(|error| named(&beside, error))?;
+    let (_unfinished, ()) =
+        Unfinished::make(&beside, || fs::create_dir_all(&beside)).map_err(|error| named(&beside, error))?;
     let all = (&snapshot, &Selection::default());
     let written = write(archive, all, time_s, &beside, |commands, out| out.write_all(commands));
     let written = written.and_then(|replayed| {

@@ -1,6 +1,7 @@
 //! `:plot COMMAND`: the numbers in a reply as a chart. Pairs of texts or of times and numbers (`ZRANGE ...
 //! WITHSCORES`, `TS.RANGE`, HGETALL of numbers) give points; a list of numbers is drawn in its order. Entries
-//! of a stream give their first field that is a number, over the seconds since the first of them.
+//! of a stream give their first field that is a number, over the seconds since the first of them. Infinities
+//! have no place in a chart and are left out.
 
 use mantissa_number::parse_f64;
 use mantissa_protocol::Value;
@@ -73,13 +74,13 @@ fn points(reply: &Value) -> Option<Vec<(f64, f64)>> {
         reply => reply.as_elements()?.iter().map(numbers).collect::<Option<_>>()?,
     };
     let single: Option<Vec<f64>> = elements.iter().map(|one| one.first().copied()).collect();
-    if elements.iter().any(|one| one.len() > 1) {
-        return elements.iter().map(|one| Some((*one.first()?, *one.get(1)?))).collect();
-    }
-    let single = single?;
-    let is_finite = single.iter().all(|value| value.is_finite());
-    (is_finite && !single.is_empty())
-        .then(|| single.into_iter().enumerate().map(|(i, value)| (i as f64, value)).collect())
+    let points: Vec<(f64, f64)> = if elements.iter().any(|one| one.len() > 1) {
+        elements.iter().map(|one| Some((*one.first()?, *one.get(1)?))).collect::<Option<_>>()?
+    } else {
+        (0_u32..).zip(single?).map(|(i, value)| (f64::from(i), value)).collect()
+    };
+    let points: Vec<_> = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+    (!points.is_empty()).then_some(points)
 }
 
 /// The numbers of an element: one, or two if it is a pair of which both are numbers.
@@ -224,9 +225,16 @@ mod tests {
         let series = decoded("*2\r\n*2\r\n:1000\r\n+1.5\r\n*2\r\n:2000\r\n+2\r\n");
         assert_eq!(points(&without_names(series)), Some(vec![(1000.0, 1.5), (2000.0, 2.0)]));
         assert_eq!(points(&decoded("*2\r\n:4\r\n:5\r\n")), Some(vec![(0.0, 4.0), (1.0, 5.0)]));
-        for other in ["+OK\r\n", "*1\r\n+a\r\n", "*0\r\n"] {
+        let scores =
+            decoded("*3\r\n*2\r\n$1\r\na\r\n,inf\r\n*2\r\n$1\r\nb\r\n,2\r\n*2\r\n$1\r\nc\r\n,-inf\r\n");
+        assert_eq!(points(&without_names(scores)), Some(vec![(1.0, 2.0)]));
+        let pairs = decoded("*2\r\n*2\r\n:1\r\n,inf\r\n*2\r\n:2\r\n,2\r\n");
+        assert_eq!(points(&pairs), Some(vec![(2.0, 2.0)]));
+        for other in ["+OK\r\n", "*1\r\n+a\r\n", "*0\r\n", "*1\r\n,inf\r\n", "*1\r\n*2\r\n:1\r\n,-inf\r\n"] {
             assert_eq!(points(&decoded(other)), None, "{other}");
         }
+        let large = draw("x", &[(0.0, f64::MIN), (1.0, f64::MAX)], false);
+        assert_eq!(large.lines().count(), usize::from(HEIGHT));
         assert_eq!(draw("x", &[(0.0, 1.0), (1.0, 2.0)], false).lines().count(), usize::from(HEIGHT));
     }
 }

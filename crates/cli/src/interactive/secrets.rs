@@ -8,8 +8,8 @@ pub(crate) fn has_secret(line: &str) -> bool {
     let words: Vec<String> =
         words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // A number before a command repeats it.
-    if words.first().is_some_and(|word| word.parse::<i64>().is_ok()) {
+    // A number before a command repeats it; `:plot` takes a command.
+    while words.first().is_some_and(|word| word.starts_with(':') || word.parse::<i64>().is_ok()) {
         words.remove(0);
     }
     match &words[..] {
@@ -41,10 +41,15 @@ mod tests {
             "config set maxmemory 1 masterauth x",
             "MIGRATE h 1 k 0 1 AUTH2 u p",
             "SENTINEL SET m auth-pass x",
+            ":plot auth x",
+            "  :plot CONFIG SET requirepass x",
+            ":polt 3 HELLO 3 AUTH a b",
         ] {
             assert!(has_secret(line), "{line}");
         }
-        for line in ["GET auth", "HELLO 3", "CONFIG SET maxmemory 1", "ACL LIST", "", "\""] {
+        for line in
+            ["GET auth", "HELLO 3", "CONFIG SET maxmemory 1", "ACL LIST", ":plot GET auth", ":set", "", "\""]
+        {
             assert!(!has_secret(line), "{line}");
         }
     }

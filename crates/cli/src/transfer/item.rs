@@ -12,7 +12,7 @@ use mantissa_protocol::Value;
 use serde_json::{Map, Value as Json, json};
 
 use super::source::checked;
-use super::stream::{Counters, Group, State};
+use super::stream::{Counters, Group, State, stream_commands};
 use crate::connection::Connection;
 
 /// How many elements are asked for, or stored, by one command.
@@ -29,7 +29,7 @@ pub(crate) struct Item {
 }
 
 /// An entry of a stream: its identifier, and its fields and values in turn.
-type Entry = (Vec<u8>, Vec<Vec<u8>>);
+pub(super) type Entry = (Vec<u8>, Vec<Vec<u8>>);
 
 /// A field of a hash, its value, and when it expires as unix time in milliseconds.
 pub(super) type Field = (Vec<u8>, Vec<u8>, Option<i64>);
@@ -218,15 +218,7 @@ impl Item {
                 members.iter().flat_map(|(member, score)| [score.clone(), member.clone()]).collect(),
                 2,
             ),
-            Data::Stream(entries, state) => {
-                let entry = |(id, fields): &Entry| {
-                    let start = [b"XADD".to_vec(), key.clone(), id.clone()];
-                    start.into_iter().chain(fields.iter().cloned()).collect()
-                };
-                let mut commands: Vec<_> = entries.iter().map(entry).collect();
-                commands.extend(state.commands(key, entries.is_empty()));
-                commands
-            }
+            Data::Stream(entries, state) => stream_commands(key, entries, state),
         };
         if let Some(expires_at_ms) = self.expires_at_ms {
             let at = expires_at_ms.to_string().into_bytes();

@@ -19,22 +19,22 @@ use mantissa_protocol::put_quoted;
 pub(crate) enum Job {
     /// A value as DUMP gives it.
     Payload { database: u32, key: Vec<u8>, payload: Vec<u8>, expires_at_ms: Option<i64> },
-    /// A value by its elements.
-    Item(Item),
+    /// A value by its elements, and the line of the file with which it begins.
+    Item(Item, u64),
 }
 
 impl Job {
     fn database(&self) -> u32 {
         match self {
             Job::Payload { database, .. } => *database,
-            Job::Item(item) => item.database,
+            Job::Item(item, _) => item.database,
         }
     }
 
     fn key(&self) -> &[u8] {
         match self {
             Job::Payload { key, .. } => key,
-            Job::Item(item) => &item.key,
+            Job::Item(item, _) => &item.key,
         }
     }
 }
@@ -139,7 +139,12 @@ impl Sink {
         let mut jobs = jobs.into_iter().peekable();
         while let Some(first) = jobs.peek() {
             let database = first.database();
-            select(&mut self.connection, &mut self.selected, database)?;
+            select(&mut self.connection, &mut self.selected, database).map_err(|error| match first {
+                Job::Payload { .. } => error,
+                Job::Item(_, line) => {
+                    io::Error::new(error.kind(), format!("line {line}: database {database}: {error}"))
+                }
+            })?;
             let mut run = Vec::new();
             while let Some(job) = jobs.next_if(|job| job.database() == database) {
                 run.push(job);
@@ -152,7 +157,7 @@ impl Sink {
     /// Stores keys of the current database.
     fn store_run(&mut self, jobs: &[Job], tally: &mut Tally) -> io::Result<()> {
         // RESTORE knows by itself whether a key is there.
-        let items = jobs.iter().filter(|job| matches!(job, Job::Item(_)));
+        let items = jobs.iter().filter(|job| matches!(job, Job::Item(..)));
         let first = if self.replace { b"UNLINK" } else { b"EXISTS" };
         let questions: Vec<_> = items.map(|job| vec![first.to_vec(), job.key().to_vec()]).collect();
         self.connection.send_all(&questions)?;
@@ -168,11 +173,11 @@ impl Sink {
                 Job::Payload { key, payload, expires_at_ms, .. } => {
                     vec![restore(key, payload, *expires_at_ms, self.replace)]
                 }
-                Job::Item(_) if taken.next() == Some(true) => {
+                Job::Item(..) if taken.next() == Some(true) => {
                     tally.existing += 1;
                     continue;
                 }
-                Job::Item(item) => item.commands(),
+                Job::Item(item, _) => item.commands(),
             };
             self.connection.send_all(&commands)?;
             sent.push((job, commands.len()));
@@ -192,7 +197,7 @@ impl Sink {
                         Some(name) => tally.unknown(*database, key, &name, self.skips_unknown),
                         None => tally.fail(key, &error),
                     },
-                    Job::Item(item) => tally.fail(&item.key, &error),
+                    Job::Item(item, _) => tally.fail(&item.key, &error),
                 },
             }
         }

@@ -1,14 +1,16 @@
 //! What a stream has beside its entries: its counters, and its groups with consumers and pending entries.
 //!
-//! Not kept are the times at which a consumer was last seen and active, and pending entries that have been
-//! deleted from the stream: no command can set them.
+//! Not kept are the times at which a consumer was last seen and active: no command can set them. A pending
+//! entry that has been deleted from the stream can only be claimed while there is one: so it is added, and
+//! deleted again in the end.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use mantissa_protocol::Value;
 use serde_json::{Map, Value as Json, json};
 
-use super::item::{ELEMENTS_PER_COMMAND, json_to_text, text_to_json};
+use super::item::{ELEMENTS_PER_COMMAND, Entry, json_to_text, text_to_json};
 use super::now_ms;
 use super::source::checked;
 use crate::connection::Connection;
@@ -106,23 +108,20 @@ impl State {
         Ok(State { counters, groups })
     }
 
-    /// The commands that give it to a stream, of which `is_empty` tells whether it has entries.
-    pub(crate) fn commands(&self, key: &[u8], is_empty: bool) -> Vec<Vec<Vec<u8>>> {
-        let command = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+    /// The command that gives a stream its counters.
+    fn set_counters(&self, key: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let Counters { last_id, entries_added, max_deleted_id } = self.counters.as_ref()?;
+        let mut words = command(&[b"XSETID", key, last_id]);
+        if let (Some(added), Some(deleted)) = (entries_added, max_deleted_id) {
+            let added = added.to_string();
+            words.extend(command(&[b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted]));
+        }
+        Some(words)
+    }
+
+    /// The commands that make the groups.
+    fn make_groups(&self, key: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut commands = Vec::new();
-        if is_empty && self.counters.is_some() {
-            // There is no other way to an empty stream.
-            commands.push(command(&[b"XGROUP", b"CREATE", key, b"-", b"0", b"MKSTREAM"]));
-            commands.push(command(&[b"XGROUP", b"DESTROY", key, b"-"]));
-        }
-        if let Some(Counters { last_id, entries_added, max_deleted_id }) = &self.counters {
-            let mut words = command(&[b"XSETID", key, last_id]);
-            if let (Some(added), Some(deleted)) = (entries_added, max_deleted_id) {
-                let added = added.to_string();
-                words.extend(command(&[b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted]));
-            }
-            commands.push(words);
-        }
         for Group { name, last_id, entries_read, consumers, pending } in &self.groups {
             let mut words = command(&[b"XGROUP", b"CREATE", key, name, last_id]);
             if let Some(read) = entries_read {
@@ -142,6 +141,73 @@ impl State {
         }
         commands
     }
+}
+
+fn command(words: &[&[u8]]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
+/// An identifier as two numbers.
+type Id = (u64, u64);
+
+fn id_of(text: &[u8]) -> Option<Id> {
+    let (ms, sequence) = std::str::from_utf8(text).ok()?.split_once('-')?;
+    Some((ms.parse().ok()?, sequence.parse().ok()?))
+}
+
+/// Pending entries that are not in the stream.
+fn deleted_entries(entries: &[Entry], state: &State) -> BTreeSet<Id> {
+    let pending = state.groups.iter().flat_map(|group| &group.pending);
+    let mut deleted: BTreeSet<Id> = pending.filter_map(|pending| id_of(&pending.id)).collect();
+    for (id, _) in entries {
+        // Where a server is to choose it, what is behind cannot be told.
+        let Some(id) = id_of(id) else { return BTreeSet::new() };
+        deleted.remove(&id);
+    }
+    deleted
+}
+
+/// The commands that make a stream.
+pub(super) fn stream_commands(key: &[u8], entries: &[Entry], state: &State) -> Vec<Vec<Vec<u8>>> {
+    let deleted = deleted_entries(entries, state);
+    let text = |(ms, sequence): &Id| format!("{ms}-{sequence}").into_bytes();
+    let stand_in = |id: &Id| command(&[b"XADD", key, &text(id), b"", b""]);
+    let (mut commands, mut left) = (Vec::new(), deleted.iter().peekable());
+    for (id, fields) in entries {
+        while let Some(before) = left.next_if(|before| id_of(id).is_some_and(|id| **before < id)) {
+            commands.push(stand_in(before));
+        }
+        let mut words = command(&[b"XADD", key, id]);
+        words.extend(fields.iter().cloned());
+        commands.push(words);
+    }
+    commands.extend(left.map(stand_in));
+    if commands.is_empty() && state.counters.is_some() {
+        // There is no other way to an empty stream.
+        commands.push(command(&[b"XGROUP", b"CREATE", key, b"-", b"0", b"MKSTREAM"]));
+        commands.push(command(&[b"XGROUP", b"DESTROY", key, b"-"]));
+    }
+    commands.extend(state.set_counters(key));
+    commands.extend(state.make_groups(key));
+    if deleted.is_empty() {
+        return commands;
+    }
+    // XTRIM does not count as XDEL does; what it may have removed in the source is in front.
+    let first = entries.first().and_then(|(id, _)| id_of(id));
+    commands.push(match &first {
+        Some(first) => command(&[b"XTRIM", key, b"MINID", &text(first)]),
+        None => command(&[b"XTRIM", key, b"MAXLEN", b"0"]),
+    });
+    let within: Vec<&Id> = deleted.iter().filter(|id| first.is_some_and(|first| **id > first)).collect();
+    for piece in within.chunks(ELEMENTS_PER_COMMAND) {
+        let mut words = command(&[b"XDEL", key]);
+        words.extend(piece.iter().map(|id| text(id)));
+        commands.push(words);
+    }
+    if !within.is_empty() {
+        commands.extend(state.set_counters(key));
+    }
+    commands
 }
 
 fn read_pending(connection: &mut Connection, key: &[u8], group: &[u8]) -> io::Result<Vec<Pending>> {

@@ -47,7 +47,7 @@ pub(crate) fn import(
         _ => feed_json(source, &mut pool),
     };
     bar.finish_and_clear();
-    let tally = pool.finish()?;
+    let tally = pool.finish().map_err(named)?;
     fed.map_err(|reason| {
         let text = format!("{}: {reason} ({} keys are stored)", path.display(), tally.stored);
         io::Error::new(io::ErrorKind::InvalidData, text)
@@ -63,7 +63,7 @@ fn feed_json(source: impl BufRead, pool: &mut Pool) -> Result<(), String> {
             continue;
         }
         let object: Json = serde_json::from_str(&line).map_err(|error| at(error.to_string()))?;
-        pool.add(Job::Item(Item::from_json(&object).map_err(at)?))?;
+        pool.add(Job::Item(Item::from_json(&object).map_err(at)?, i as u64 + 1))?;
     }
     Ok(())
 }
@@ -75,21 +75,21 @@ fn feed_csv(source: impl Read, pool: &mut Pool) -> Result<(), String> {
     if columns[1].is_none() || columns[5].is_none() {
         return Err("the first line names no columns 'key' and 'value'".to_owned());
     }
-    let mut pending: Option<Item> = None;
+    let mut pending: Option<(Item, u64)> = None;
     let mut record = csv::ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
-        let at =
-            |reason: String| format!("line {}: {reason}", record.position().map_or(0, csv::Position::line));
+        let number = record.position().map_or(0, csv::Position::line);
+        let at = |reason: String| format!("line {number}: {reason}");
         let line = columns.map(|column| column.and_then(|column| record.get(column)).unwrap_or_default());
         let mut next = Item::from_csv(&line).map_err(at)?;
-        if pending.as_mut().is_some_and(|pending| pending.join(&mut next)) {
+        if pending.as_mut().is_some_and(|(pending, _)| pending.join(&mut next)) {
             continue;
         }
-        if let Some(whole) = pending.replace(next) {
-            pool.add(Job::Item(whole))?;
+        if let Some((whole, line)) = pending.replace((next, number)) {
+            pool.add(Job::Item(whole, line))?;
         }
     }
-    pending.map_or(Ok(()), |whole| pool.add(Job::Item(whole)))
+    pending.map_or(Ok(()), |(whole, line)| pool.add(Job::Item(whole, line)))
 }
 
 /// Writes a server's data to a file, which appears when it is whole.
