@@ -269,8 +269,8 @@ KEYS = {
     "a hash of expiring fields": [*FIELDS, ["HEXPIRE", "K", "1000", "FIELDS", "2", "a", "b"]],
 }
 PAUSE_S = 0.003
-# Calls that count differently on a key whose time is over and that nobody has removed yet: redis-server deletes it, where
-# it is to be overwritten, without a look at its time; here that is its expiry.
+# Calls that count differently on a key whose time is over and that nobody has removed yet: where it is overwritten,
+# redis-server deletes it without a look at its time; here that is its expiry.
 LEFT_OUT = {
     "expired": [
         *("BITOP AND K K2 K3", "BITOP NOT K K2", "GEORADIUS K2 15 37 200 km STORE K", "MEMORY USAGE K SAMPLES 5"),

@@ -1,5 +1,5 @@
-"""What other clients are told while a script is slow, compared with redis-server: the order of the errors of SCRIPT KILL
-and FUNCTION KILL, and what becomes of transactions."""
+"""What other clients are told while a script is slow, compared with redis-server: the order of the errors of SCRIPT
+KILL and FUNCTION KILL, and what becomes of transactions."""
 
 import pytest
 

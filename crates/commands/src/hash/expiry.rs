@@ -217,7 +217,8 @@ pub(super) fn note_deleted(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]
     }
 }
 
-/// The same for fields that were deleted because the time that they were given has passed: they count as expired.
+/// The same for fields that were deleted because the time that they were given has passed: they count as
+/// expired.
 pub(super) fn note_past(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]) {
     access.count_expired_fields(fields.len());
     note_deleted(access, key, fields);
