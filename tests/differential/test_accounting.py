@@ -39,6 +39,11 @@ SCENARIOS = {
         a EVAL "error({err='BAZ x'})" 0; a EVAL "syntax error here" 0; a EVAL "return 1" x; a EVAL "return 1" 2 a
         a EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0; a SCRIPT LOAD "return redis.call('GET')"
         a SCRIPT NOSUCH; a SCRIPT EXISTS""",
+    "errors in what a script returns": """
+        a EVAL "return {{err='A b'}, {{err='C d'}, 1}, {err=string.rep('x', 100) .. ' y'}}" 0
+        a EVAL "return {1, redis.pcall('GET')}" 0; a EVAL "return {redis.error_reply('My error'), {err='My b'}}" 0
+        a EVAL "redis.setresp(3) return {map={a={err='M n'}}}" 0; a MULTI; a EVAL "return {{err='Q r'}, 1}" 0
+        a EXEC""",
     "what a script may not call": """
         a EVAL "return redis.call('NOSUCH')" 0; a EVAL "return redis.call('GET')" 0
         a EVAL "return redis.call('SUBSCRIBE','a')" 0; a EVAL "return redis.call()" 0

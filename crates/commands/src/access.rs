@@ -30,7 +30,7 @@ use mantissa_store::{
 };
 
 use crate::effects::{
-    self, Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply, removal,
+    self, Blocking, Effects, Event, EventClass, LazyFree, LogChoice, TimeoutReply, removal,
 };
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
@@ -661,15 +661,6 @@ impl<'a> Access<'a> {
     pub fn discard_log(&mut self) {
         if self.is_logged {
             self.collected.effects().log = LogChoice::Instead(Vec::new());
-        }
-    }
-
-    /// Says that fields were removed from a hash because they had expired.
-    pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
-        self.collected.effects().expired_fields_count += fields.len() as u64;
-        if self.is_logged {
-            let (database, key) = (self.database, key.into());
-            self.collected.effects().removed_fields.push(ExpiredFields { database, key, fields });
         }
     }
 

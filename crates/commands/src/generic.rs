@@ -209,16 +209,26 @@ fn swapdb(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 
 fn flushall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let is_lazy = flushes_lazily(access, args)?;
-    access.flush_all(is_lazy);
+    let count = access.flush_all(is_lazy);
+    log_flush(access, args, count);
     reply.ok();
     Ok(())
 }
 
 fn flushdb(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let is_lazy = flushes_lazily(access, args)?;
-    access.flush(access.database()..access.database() + 1, is_lazy);
+    let count = access.flush(access.database()..access.database() + 1, is_lazy);
+    log_flush(access, args, count);
     reply.ok();
     Ok(())
+}
+
+/// Logs the command also where it has changed nothing: it empties whoever follows the log.
+fn log_flush(access: &mut Access<'_>, args: Args<'_>, count: u64) {
+    if count == 0 {
+        let words: Vec<&[u8]> = args.iter().collect();
+        access.log_instead(&words);
+    }
 }
 
 /// Whether keys count as freed in the background. Taking the tables out takes no time, and they always are;

@@ -26,7 +26,7 @@ pub fn memory_usage(entry: &Entry) -> usize {
 }
 
 fn object_encoding(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    match access.peek(args.at(2)) {
+    match access.read_silently(args.at(2)) {
         Some(entry) => reply.bulk(entry.encoding().as_bytes()),
         None => reply.null(),
     }
@@ -34,7 +34,7 @@ fn object_encoding(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 }
 
 fn object_refcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    match access.peek(args.at(2)) {
+    match access.read_silently(args.at(2)) {
         Some(_) => reply.integer(1),
         None => reply.null(),
     }
@@ -42,7 +42,7 @@ fn object_refcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 }
 
 fn object_freq(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    match (access.peek(args.at(2)), access.settings().access_clock) {
+    match (access.read_silently(args.at(2)), access.settings().access_clock) {
         (None, _) => reply.null(),
         (Some(_), AccessClock::LeastRecentlyUsed) => return Err(FREQUENCY_NOT_KEPT),
         (Some(entry), AccessClock::LeastFrequentlyUsed { decay_minutes, .. }) => {
@@ -54,7 +54,7 @@ fn object_freq(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Ou
 }
 
 fn object_idletime(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    match (access.peek(args.at(2)), access.settings().access_clock) {
+    match (access.read_silently(args.at(2)), access.settings().access_clock) {
         (None, _) => reply.null(),
         (Some(_), AccessClock::LeastFrequentlyUsed { .. }) => return Err(IDLE_TIME_NOT_KEPT),
         (Some(entry), AccessClock::LeastRecentlyUsed) => {

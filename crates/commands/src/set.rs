@@ -86,7 +86,8 @@ fn scard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 fn smove(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (source, target, member) = (args.at(1), args.at(2), args.at(3));
     let limits = &access.settings().limits;
-    let Some(set) = access.set(source)? else {
+    let target_kind = access.kind(target);
+    let Some(set) = access.collection_to_write::<Set>(source)? else {
         reply.integer(0);
         return Ok(());
     };
@@ -94,7 +95,7 @@ fn smove(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         reply.integer(i64::from(set.contains(member)));
         return Ok(());
     }
-    if access.kind(target).is_some_and(|kind| kind != Kind::Set) {
+    if target_kind.is_some_and(|kind| kind != Kind::Set) {
         return Err(Error::WRONG_TYPE);
     }
     let Some(is_empty) = access.set_mut(source)?.and_then(|set| set.remove(member).then(|| set.is_empty()))

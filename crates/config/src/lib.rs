@@ -146,7 +146,7 @@ impl Config {
             patterns.iter().map(AsRef::as_ref).partition(|pattern| is_pattern(pattern));
         for spelled in names {
             if let Some(name) = find(spelled)
-                && seen.insert(spelled.to_vec())
+                && seen.insert(spelled.to_ascii_lowercase())
             {
                 found.push((spelled.to_vec(), name.directive.text(self)));
             }

@@ -68,11 +68,14 @@ pub fn of_request(
         return Err(LOADING);
     }
     if context.engine.scripting.is_busy() && !info.flags.has(Flags::ALLOW_BUSY) {
-        // Of the rest, commands on keys run if a slow script does not hold their shards.
+        // Of the rest, commands on keys run if a slow script does not hold their shards. Transactions do not.
         let is_by_keys = matches!(command.handler, Some(Handler::Data(_))) && info.locks == Locks::Keys;
-        if !is_by_keys {
+        if !is_by_keys || session.transaction.is_some() {
             return Err(context.engine.scripting.busy_error());
         }
+    }
+    if session.shared.has(flag::MONITOR) {
+        refuse_monitor(command)?;
     }
     if info.traits.has(Traits::RUNS_QUEUE) {
         return role::of_transaction(context, session);
@@ -81,6 +84,16 @@ pub fn of_request(
         disk_refusal(context.engine, &context.active.config)?;
     }
     check_disk(context, command, args)
+}
+
+/// Refuses what uses the keyspace to a client that monitors: Redis takes it for a replica.
+#[cold]
+fn refuse_monitor(command: &Command) -> Outcome {
+    let refused = [Flags::READONLY, Flags::WRITE, Flags::MAY_REPLICATE];
+    match refused.into_iter().any(|flag| command.info.flags.has(flag)) {
+        true => Err(Error::fixed("ERR Replica can't interact with the keyspace")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a script or function that declares its flags may write by these; none for other commands.

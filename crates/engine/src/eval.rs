@@ -316,10 +316,9 @@ impl ScriptCall<'_> {
                 }
                 (text, false)
             }
-            (None, Ending::Returned { counted }) => {
-                if reply.as_bytes().get(start) == Some(&b'-') {
-                    let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
-                    count_error(context, &text, counted);
+            (None, Ending::Returned { errors }) => {
+                for error in errors {
+                    count_error(context, &String::from_utf8_lossy(&error.start), error.counted);
                 }
                 return;
             }

@@ -74,8 +74,8 @@ pub enum Problem {
 pub enum Ending {
     /// It returned a value, which the reply holds.
     Returned {
-        /// The value is an error that the engine's statistics count already.
-        counted: bool,
+        /// The errors in it, of which there may be many.
+        errors: Vec<ReturnedError>,
     },
     /// It raised an error.
     Raised {
@@ -88,6 +88,20 @@ pub enum Ending {
     },
     /// The machine failed, such as for lack of memory.
     Failed(String),
+}
+
+/// An error in what a script has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnedError {
+    /// The start of its text without the leading `-`, at most [`ReturnedError::BYTES_MAX`] bytes.
+    pub start: Vec<u8>,
+    /// The engine's statistics count it already.
+    pub counted: bool,
+}
+
+impl ReturnedError {
+    /// Enough to tell an error's code.
+    pub const BYTES_MAX: usize = 64;
 }
 
 /// A place in the source of a script.

@@ -18,7 +18,8 @@ mod lua;
 
 pub use host::{CallError, Host, LogLevel, TICK_PAUSE_MAX};
 pub use language::{
-    BAD_NAME, Code, Ending, Language, Machine, Place, Problem, Registration, ScriptFlags, is_name,
+    BAD_NAME, Code, Ending, Language, Machine, Place, Problem, Registration, ReturnedError, ScriptFlags,
+    is_name,
 };
 #[cfg(feature = "lua")]
 pub use lua::Lua51;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use mantissa_store::{Database, Hash, LockedShards, Shard, ValueMut};
 
 use super::Access;
+use crate::effects::ExpiredFields;
 
 impl Access<'_> {
     /// The number of shards.
@@ -78,11 +79,26 @@ impl Access<'_> {
         self.is_loading() && !self.is_applied
     }
 
-    /// Takes all keys out of all databases, as FLUSHALL does.
-    pub fn flush_all(&mut self, lazily: bool) {
-        self.flush(0..self.database_count(), lazily);
+    /// Counts fields as expired.
+    pub(crate) fn count_expired_fields(&mut self, count: usize) {
+        self.collected.effects().expired_fields_count += count as u64;
+    }
+
+    /// Says that fields were removed from a hash because they had expired.
+    pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
+        self.count_expired_fields(fields.len());
+        if self.is_logged {
+            let (database, key) = (self.database, key.into());
+            self.collected.effects().removed_fields.push(ExpiredFields { database, key, fields });
+        }
+    }
+
+    /// Takes all keys out of all databases, as FLUSHALL does, and returns how many there were.
+    pub fn flush_all(&mut self, lazily: bool) -> u64 {
+        let count = self.flush(0..self.database_count(), lazily);
         let is_loaded = self.is_loading_file();
         self.collected.effects().emptied |= !is_loaded;
+        count
     }
 
     /// The same, without counting or logging a change: what is put in their place is known to the files.
@@ -99,7 +115,7 @@ impl Access<'_> {
         if lazily {
             self.collected.effects().to_free.lazy_objects += count;
         }
-        self.collected.dirty += count.max(1);
+        self.collected.dirty += count;
         count
     }
 

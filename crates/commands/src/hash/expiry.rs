@@ -198,7 +198,7 @@ pub(super) fn note_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields
     }
     access.changed_by(key, fields.len() as u64);
     if time <= access.now_ms() {
-        return note_deleted(access, key, fields);
+        return note_past(access, key, fields);
     }
     access.event(EventClass::HASH, "hexpire", key);
     access.track_fields(key);
@@ -215,6 +215,13 @@ pub(super) fn note_deleted(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]
         let command: Vec<&[u8]> = [b"HDEL", key].into_iter().chain(fields.iter().copied()).collect();
         access.log_instead(&command);
     }
+}
+
+/// The same for fields that were deleted because the time that they were given has passed: they count as
+/// expired.
+pub(super) fn note_past(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]) {
+    access.count_expired_fields(fields.len());
+    note_deleted(access, key, fields);
 }
 
 /// Logs a command that ends in `FIELDS numfields field...`.

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::FieldChange;
+use mantissa_store::{FieldChange, Hash};
 use smallvec::SmallVec;
 
-use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time, unless_wrong_type};
+use super::expiry::{
+    fields_at, log_fields, note_deleted, note_expiry, note_past, parse_time, unless_wrong_type,
+};
 use super::{open, open_or_new, remove_expired, unexpired_value, write_value, write_values};
 use crate::access::Access;
 use crate::collection_scan::write_element;
@@ -56,7 +58,7 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let parsed = parse_hgetex(args, access.clock_ms());
     let (expiry, fields) = unless_wrong_type(access, key, parsed)?;
     remove_expired(access, key, fields)?;
-    let hash = access.hash_value(key)?;
+    let hash = access.collection_to_write::<Hash>(key)?;
     let is_there = hash.is_some();
     if matches!(expiry, NewExpiry::At(time) if time <= now_ms) {
         // Each goes once its value has been read, so one that is named again is not there any more.
@@ -236,7 +238,7 @@ fn finish_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields: &[&[u8]
                 hash.remove(field);
             });
         }
-        return note_deleted(access, key, fields);
+        return note_past(access, key, fields);
     }
     access.event(EventClass::HASH, "hexpire", key);
     access.track_fields(key);

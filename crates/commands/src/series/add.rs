@@ -332,10 +332,8 @@ fn change_by(
     if is_there && access.collection_mut::<Series>(key).is_err() {
         return Err(WRONG_TYPE);
     }
-    if !is_there {
-        // The options of a new series are looked at before all else.
-        Given::parse(args, name)?;
-    }
+    // The options of a new series are looked at before all else.
+    let options = if is_there { None } else { Some(Given::parse(args, name)?) };
     let change = parse::float_or(args.at(2), "ERR TSDB: invalid increase/decrease value")?;
     let place = place_of(args, "TIMESTAMP");
     let given = place.map(|place| args.get(place + 1).unwrap_or_default());
@@ -345,7 +343,10 @@ fn change_by(
     };
     compaction::bring_touched(access, [(key, time)].into_iter())?;
     compaction::forget_lost(access, key);
-    let is_made = make_if_absent(access, args, name)?;
+    let is_made = match options {
+        Some(options) => create::make(access, key, options, true)?,
+        None => false,
+    };
     let series = series_of(access, key, WRONG_TYPE)?;
     let last = series.last().unwrap_or(Sample { time: 0, value: 0.0 });
     if time < last.time && !series.is_empty() {

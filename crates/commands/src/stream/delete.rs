@@ -71,16 +71,17 @@ fn delete(stream: &mut Stream, id: StreamId, choice: References, referrers: &Ref
     (true, stream.delete(id))
 }
 
-fn say_deleted(access: &mut Access<'_>, key: &[u8], count: u64) {
+/// Says that entries were deleted, which counts as so many changes.
+fn say_deleted(access: &mut Access<'_>, key: &[u8], count: u64, changes: u64) {
     if count > 0 {
-        access.changed_by(key, count);
+        access.changed_by(key, changes);
         access.event(EventClass::STREAM, "xdel", key);
     }
 }
 
 pub(super) fn xdelex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    access.stream(key)?;
+    access.collection_to_write::<Stream>(key)?;
     let (choice, ids) = parse_options(args, 2)?;
     let Some(stream) = access.stream_mut(key)? else {
         reply_all(reply, &vec![MISSING; ids.len()]);
@@ -97,7 +98,7 @@ pub(super) fn xdelex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         (true, false) => MISSING,
     };
     let outcomes: Vec<i64> = parse_ids(ids.iter())?.into_iter().map(outcome).collect();
-    say_deleted(access, key, count);
+    say_deleted(access, key, count, count);
     reply_all(reply, &outcomes);
     Ok(())
 }
@@ -123,7 +124,7 @@ pub(super) fn xackdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     };
     let outcomes: Vec<i64> = parse_ids(ids.iter())?.into_iter().map(outcome).collect();
     access.count_changes(acknowledged);
-    say_deleted(access, key, deleted);
+    say_deleted(access, key, deleted, 0);
     reply_all(reply, &outcomes);
     Ok(())
 }

@@ -120,7 +120,8 @@ pub(super) fn log_claim(
 
 /// Logs how far a group has come.
 pub(super) fn log_position(access: &mut Access<'_>, key: &[u8], name: &[u8]) -> Outcome {
-    let Some(group) = access.stream(key)?.and_then(|stream| stream.group(name)) else { return Ok(()) };
+    let stream = access.collection_to_write::<Stream>(key)?;
+    let Some(group) = stream.and_then(|stream| stream.group(name)) else { return Ok(()) };
     let id = IdText::new(group.last_delivered);
     let read = group.entries_read.map_or("-1".to_owned(), |count| count.to_string());
     access.log_instead(&[b"XGROUP", b"SETID", key, name, id.as_bytes(), b"ENTRIESREAD", read.as_bytes()]);

@@ -81,7 +81,7 @@ fn existing_group<'a>(access: &'a mut Access<'_>, args: Args<'_>) -> Outcome<&'a
 pub(super) fn create(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, true)?;
     let (key, name) = (args.at(2), args.at(3));
-    let stream = access.stream(key)?;
+    let stream = access.collection_to_write::<Stream>(key)?;
     if stream.is_none() && !options.make_stream {
         return Err(KEY_MISSING);
     }

@@ -190,6 +190,8 @@ fn read_for(
     from: From,
     (reader, count): (&Reader<'_>, usize),
 ) -> Outcome<bool> {
+    // A second lookup, which counts in Redis too.
+    access.stream(key)?;
     match from {
         From::After(id) => {
             begin_stream(reply, key);

@@ -207,13 +207,14 @@ fn monitor(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut
         return Err(Error::fixed("ERR MONITOR isn't allowed for DENY BLOCKING client"));
     }
     let session = &invocation.session.shared;
-    if !session.has(flag::MONITOR) {
-        session.mark(flag::MONITOR, true);
-        let engine = invocation.context.engine;
-        let mut monitors = engine.monitors.write();
-        monitors.push(Arc::clone(session));
-        engine.monitor_count.store(monitors.len(), Ordering::Relaxed);
+    if session.has(flag::MONITOR) {
+        return Ok(()); // without a reply, as in Redis
     }
+    session.mark(flag::MONITOR, true);
+    let engine = invocation.context.engine;
+    let mut monitors = engine.monitors.write();
+    monitors.push(Arc::clone(session));
+    engine.monitor_count.store(monitors.len(), Ordering::Relaxed);
     reply.ok();
     Ok(())
 }

@@ -234,10 +234,8 @@ impl Scripting {
 
     /// SCRIPT KILL and FUNCTION KILL.
     pub fn kill(&self, function: bool) -> Outcome {
-        let Some(slot) = self.longest(function) else {
-            if self.longest(!function).is_some_and(Slot::is_slow) {
-                return Err(self.busy_error());
-            }
+        let other = || self.longest(!function).filter(|slot| slot.is_slow());
+        let Some(slot) = self.longest(function).or_else(other) else {
             return Err(Error::fixed("NOTBUSY No scripts in execution right now."));
         };
         if slot.wrote.load(Ordering::Relaxed) {
@@ -246,6 +244,10 @@ impl Scripting {
                  either wait the script termination or kill the server in a hard way using the SHUTDOWN \
                  NOSAVE command.",
             ));
+        }
+        let is_function = slot.kind.load(Ordering::Relaxed) == FUNCTION;
+        if is_function != function {
+            return Err(self.busy_error());
         }
         slot.killed.store(true, Ordering::Relaxed);
         Ok(())

@@ -6,6 +6,7 @@ use mantissa_protocol::{Protocol, Reply};
 
 use super::budget;
 use super::native::{Native, Problem};
+use crate::language::ReturnedError;
 
 /// How deep a value that a script returns may nest. In Redis the stack of Lua sets the limit.
 const NESTING_MAX: usize = 1000;
@@ -192,14 +193,16 @@ pub fn last_text(stack: &Stack<'_>) -> Option<Vec<u8>> {
 }
 
 /// Writes the last value, which a script has returned, and leaves it there. `protocol` is the one that the
-/// script has chosen; booleans depend on it.
+/// script has chosen; booleans depend on it. Returns the errors that it holds.
 pub fn write_reply(
     reply: &mut Reply,
     stack: &mut Stack<'_>,
     names: &Names,
     protocol: Protocol,
-) -> Native<()> {
-    Writer { reply, names, protocol }.write(stack, 0)
+) -> Native<Vec<ReturnedError>> {
+    let mut writer = Writer { reply, names, protocol, errors: Vec::new() };
+    writer.write(stack, 0)?;
+    Ok(writer.errors)
 }
 
 /// Writes values as a reply.
@@ -207,14 +210,21 @@ struct Writer<'a> {
     reply: &'a mut Reply,
     names: &'a Names,
     protocol: Protocol,
+    errors: Vec<ReturnedError>,
 }
 
 impl Writer<'_> {
+    fn error(&mut self, text: &[u8], counted: bool) {
+        self.reply.error_bytes(text);
+        let start = text[..text.len().min(ReturnedError::BYTES_MAX)].to_vec();
+        self.errors.push(ReturnedError { start, counted });
+    }
+
     /// Writes the last value.
     fn write(&mut self, stack: &mut Stack<'_>, depth: usize) -> Native<()> {
         let reply = &mut *self.reply;
         if depth >= NESTING_MAX {
-            reply.error("ERR reached lua stack limit");
+            self.error(b"ERR reached lua stack limit", false);
             return Ok(());
         }
         budget::admit_reply(VALUE_WORK, reply.len())?;
@@ -245,7 +255,9 @@ impl Writer<'_> {
             let is_written = match (index, stack.item(-1)) {
                 (_, Item::Nil) => false,
                 (0, Item::Text(text)) => {
-                    self.reply.error_bytes(without_line_ends(text));
+                    let text = without_line_ends(text).to_vec();
+                    stack.push_field(-2, &names.is_counted)?;
+                    self.error(&text, stack.item(-1) == Item::Boolean(true));
                     true
                 }
                 (1, Item::Text(text)) => {

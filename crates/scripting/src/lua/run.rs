@@ -101,12 +101,11 @@ fn end(
     if outcome.is_err() {
         return Ok(describe(stack, names)?);
     }
-    let start = reply.len();
-    if let Some(protocol) = host::ask(|host| host.protocol()) {
-        convert::write_reply(reply, stack, names, protocol)?;
-    }
-    let is_error = reply.as_bytes().get(start) == Some(&b'-');
-    Ok(Ending::Returned { counted: is_error && is_counted(stack, names)? })
+    let errors = match host::ask(|host| host.protocol()) {
+        Some(protocol) => convert::write_reply(reply, stack, names, protocol)?,
+        None => Vec::new(),
+    };
+    Ok(Ending::Returned { errors })
 }
 
 /// Sets KEYS and ARGV.
@@ -162,7 +161,7 @@ fn field(stack: &mut Stack<'_>, name: &Kept) -> Result<Option<Vec<u8>>, Fault> {
     Ok(text)
 }
 
-/// Whether an error reply that a script returns or raises, the last value, was counted when its command
+/// Whether an error reply that a script raises, the last value, was counted when its command
 /// failed.
 fn is_counted(stack: &mut Stack<'_>, names: &convert::Names) -> Result<bool, Fault> {
     stack.push_field(-1, &names.is_counted)?;

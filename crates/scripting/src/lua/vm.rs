@@ -317,6 +317,8 @@ impl Command {
         let start = self.bytes.len();
         if number == number.trunc() && number.abs() <= EXACT {
             mantissa_number::write_i64(&mut self.bytes, number as i64);
+        } else if number.is_nan() && number.is_sign_negative() {
+            self.bytes.extend_from_slice(b"-nan");
         } else {
             mantissa_number::write_score(&mut self.bytes, number);
         }

@@ -232,7 +232,9 @@ impl<'a> Reader<'a> {
             0xE0..=0xFF => f64::from(mark as i8),
             0xCA => f64::from(f32::from_bits(self.unsigned(4)? as u32)),
             0xCB => f64::from_bits(self.unsigned(8)?),
-            0xCC..=0xCF => self.unsigned(1 << (mark - 0xCC))? as f64,
+            0xCC..=0xCE => self.unsigned(1 << (mark - 0xCC))? as f64,
+            // Redis takes 64 bits without a sign for ones with a sign.
+            0xCF => self.signed(8)?,
             0xD0..=0xD3 => self.signed(1 << (mark - 0xD0))?,
             0x80..=0x8F => return self.push_map(stack, usize::from(mark & 15), depth),
             0x90..=0x9F => return self.push_array(stack, usize::from(mark & 15), depth),

@@ -295,7 +295,7 @@ fn parse_prefix(text: &[u8]) -> Option<(f64, usize)> {
     let begins = |name: &[u8]| rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
     for (name, value) in [(&b"infinity"[..], f64::INFINITY), (b"inf", f64::INFINITY), (b"nan", f64::NAN)] {
         if begins(name) {
-            return Some((sign * value, sign_len + name.len()));
+            return Some((value.copysign(sign), sign_len + name.len()));
         }
     }
     let run = |from: usize, is_digit: fn(&u8) -> bool| {

@@ -55,6 +55,9 @@ impl Writer {
                 Invalid::Write => {}
             }
         }
+        if number.is_nan() {
+            return self.out.extend(stack, b"nan");
+        }
         let text = format_general(number, self.settings.precision as usize);
         self.out.extend(stack, text.as_bytes())
     }
