@@ -75,12 +75,16 @@ pub fn counts_everything() -> bool {
     })
 }
 
-/// The bytes that serve `size` bytes: the size class of jemalloc, which are multiples of 16 up to 128 (and 8),
-/// then four for each doubling; whole pages of a mapping.
+/// The bytes that serve `size` bytes: a size class of jemalloc, or the pages of a mapping.
 pub const fn class_size(size: usize) -> usize {
-    if mappings::ARE_USED && size >= MAPPED_FROM {
-        mappings::rounded(size)
-    } else if size <= 8 {
+    if mappings::ARE_USED && size >= MAPPED_FROM { mappings::rounded(size) } else { heap_class_size(size) }
+}
+
+/// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four
+/// classes for each doubling.
+#[inline]
+const fn heap_class_size(size: usize) -> usize {
+    if size <= 8 {
         8
     } else if size <= 128 {
         (size + 15) & !15
@@ -90,11 +94,16 @@ pub const fn class_size(size: usize) -> usize {
     }
 }
 
-/// The size class of a layout. Alignments beyond 16 are served from the class of the size rounded up to the
-/// alignment.
+/// The size class of a layout that jemalloc serves. Alignments beyond 16 are served from the class of the size
+/// rounded up to the alignment.
 #[inline]
+fn heap_class_of(layout: Layout) -> i64 {
+    heap_class_size(if layout.align() > 16 { layout.pad_to_align().size() } else { layout.size() }) as i64
+}
+
+/// The bytes that serve a layout.
 fn class_of(layout: Layout) -> i64 {
-    class_size(if layout.align() > 16 { layout.pad_to_align().size() } else { layout.size() }) as i64
+    if is_mapped(layout) { mappings::rounded(layout.size()) as i64 } else { heap_class_of(layout) }
 }
 
 /// The counter of this thread.
@@ -119,80 +128,119 @@ pub(crate) fn count(bytes: i64) {
     COUNTERS[counter_index()].0.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Whether a layout is served by a mapping of its own.
+/// Whether allocations of so many bytes are not all jemalloc's.
 #[inline]
+fn is_large(size: usize) -> bool {
+    mappings::ARE_USED && size >= MAPPED_FROM
+}
+
+/// Whether a layout is served by a mapping of its own.
 fn is_mapped(layout: Layout) -> bool {
-    mappings::ARE_USED && layout.size() >= MAPPED_FROM && layout.align() <= mappings::PAGE_BYTES
+    is_large(layout.size()) && layout.align() <= mappings::PAGE_BYTES
 }
 
 fn address_of(mapping: Option<NonNull<u8>>) -> *mut u8 {
     mapping.map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// Passes an allocation to another place, because it is a mapping there and not here, or the other way round.
-///
+/// # Safety
+/// As of [`GlobalAlloc::alloc_zeroed`].
+#[cold]
+unsafe fn alloc_large(layout: Layout, is_zeroed: bool) -> *mut u8 {
+    count(class_of(layout));
+    if is_mapped(layout) {
+        return address_of(mappings::map(layout.size()));
+    }
+    // SAFETY: the caller's promises are jemalloc's.
+    unsafe { if is_zeroed { Jemalloc.alloc_zeroed(layout) } else { Jemalloc.alloc(layout) } }
+}
+
+/// # Safety
+/// As of [`GlobalAlloc::dealloc`].
+#[cold]
+unsafe fn dealloc_large(memory: *mut u8, layout: Layout) {
+    count(-class_of(layout));
+    if is_mapped(layout) {
+        // SAFETY: it was mapped with this layout, and the caller uses it no more.
+        return unsafe { mappings::unmap(memory, layout.size()) };
+    }
+    // SAFETY: the caller's promises are jemalloc's.
+    unsafe { Jemalloc.dealloc(memory, layout) }
+}
+
 /// # Safety
 /// As of [`GlobalAlloc::realloc`].
 #[cold]
-unsafe fn move_between(memory: *mut u8, layout: Layout, new: Layout) -> *mut u8 {
-    // SAFETY: the new layout has the size that the caller promises not to be zero.
+unsafe fn realloc_large(memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+    let Ok(new) = Layout::from_size_align(size, layout.align()) else { return std::ptr::null_mut() };
+    if is_mapped(layout) && is_mapped(new) {
+        // SAFETY: it was mapped with this layout.
+        let resized = address_of(unsafe { mappings::resize(memory, layout.size(), size) });
+        if !resized.is_null() {
+            count(class_of(new) - class_of(layout));
+        }
+        return resized;
+    }
+    if !is_mapped(layout) && !is_mapped(new) {
+        count(class_of(new) - class_of(layout));
+        // SAFETY: the caller's promises are jemalloc's.
+        return unsafe { Jemalloc.realloc(memory, layout, size) };
+    }
+    // SAFETY: the size is not zero.
     let moved = unsafe { CountingAllocator.alloc(new) };
     if !moved.is_null() {
         // SAFETY: both have at least as many bytes, and the new one lies apart.
-        unsafe { std::ptr::copy_nonoverlapping(memory, moved, layout.size().min(new.size())) };
+        unsafe { std::ptr::copy_nonoverlapping(memory, moved, layout.size().min(size)) };
         // SAFETY: the caller's promises; it is not used any more.
         unsafe { CountingAllocator.dealloc(memory, layout) };
     }
     moved
 }
 
-// SAFETY: every call is passed on to jemalloc unchanged, or to `mappings` for the layouts that `is_mapped` says,
+// SAFETY: every call is passed on unchanged to jemalloc, or to `mappings` for the layouts that `is_mapped` says,
 // which are the same when they come back; counting touches only atomics and a const thread-local.
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(class_of(layout));
-        if is_mapped(layout) {
-            return address_of(mappings::map(layout.size()));
+        if is_large(layout.size()) {
+            // SAFETY: the caller's promises.
+            return unsafe { alloc_large(layout, false) };
         }
+        count(heap_class_of(layout));
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.alloc(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(class_of(layout));
-        if is_mapped(layout) {
-            return address_of(mappings::map(layout.size()));
+        if is_large(layout.size()) {
+            // SAFETY: the caller's promises.
+            return unsafe { alloc_large(layout, true) };
         }
+        count(heap_class_of(layout));
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-class_of(layout));
-        if is_mapped(layout) {
-            // SAFETY: it was mapped with this layout, and the caller uses it no more.
-            return unsafe { mappings::unmap(memory, layout.size()) };
+        if is_large(layout.size()) {
+            // SAFETY: the caller's promises.
+            return unsafe { dealloc_large(memory, layout) };
         }
+        count(-heap_class_of(layout));
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.dealloc(memory, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let Ok(new) = Layout::from_size_align(size, layout.align()) else { return std::ptr::null_mut() };
-        let is_to_map = is_mapped(new);
-        if is_mapped(layout) != is_to_map {
+        if is_large(layout.size().max(size)) {
             // SAFETY: the caller's promises.
-            return unsafe { move_between(memory, layout, new) };
+            return unsafe { realloc_large(memory, layout, size) };
         }
-        count(class_of(new) - class_of(layout));
-        if is_to_map {
-            // SAFETY: it was mapped with this layout.
-            return address_of(unsafe { mappings::resize(memory, layout.size(), size) });
-        }
+        let new = Layout::from_size_align(size, layout.align()).map_or(0, heap_class_of);
+        count(new - heap_class_of(layout));
         // SAFETY: the caller's promises are jemalloc's.
         unsafe { Jemalloc.realloc(memory, layout, size) }
     }
