@@ -176,6 +176,8 @@ PENDING = {
     "emptied": [("XTRIM", "MAXLEN", 0)],
     "deleted": [("XDEL", *[f"{i}-0" for i in range(1, 7)])],
     "gaps": [("XDEL", "4-0", "6-0"), ("XTRIM", "MINID", "2-0")],
+    "uncounted": [("XDEL", "2-0"), ("XSETID", "6-0", "ENTRIESADDED", 5, "MAXDELETEDID", "2-0")],
+    "uncounted in front": [("XDEL", "1-0"), ("XSETID", "6-0", "ENTRIESADDED", 5, "MAXDELETEDID", "1-0")],
 }
 
 STREAM_FACTS = (b"length", b"last-generated-id", b"max-deleted-entry-id", b"entries-added")

@@ -4,8 +4,8 @@
 //! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of
 //! a few cache lines of its own, so that counting costs no sharing between cores.
 //!
-//! On Linux, an allocation of [`MAPPED_FROM`] bytes and more is a mapping of its own (see `mappings`), and its
-//! class is its number of pages.
+//! On Linux, an allocation of [`MAPPED_FROM`] bytes and more is a mapping of its own (see `mappings`), and
+//! its class is its number of pages.
 //!
 //! With the feature `whole_allocations`, memory comes from the system's allocator, and slabs
 //! ([`crate::slab`]) are not used: tools that watch memory then see each allocation for itself.
@@ -25,8 +25,8 @@ use crate::mappings;
 
 const COUNTER_COUNT: usize = 64;
 
-/// Bytes from which on allocations are mappings of their own, where there are such. jemalloc keeps no pages of
-/// so large ones for the next, so each is new to the kernel anyway.
+/// Bytes from which on allocations are mappings of their own, where there are such. jemalloc keeps no pages
+/// of so large ones for the next, so each is new to the kernel anyway.
 const MAPPED_FROM: usize = 8 << 20;
 
 #[repr(align(128))]
@@ -94,8 +94,8 @@ const fn heap_class_size(size: usize) -> usize {
     }
 }
 
-/// The size class of a layout that jemalloc serves. Alignments beyond 16 are served from the class of the size
-/// rounded up to the alignment.
+/// The size class of a layout that jemalloc serves. Alignments beyond 16 are served from the class of the
+/// size rounded up to the alignment.
 #[inline]
 fn heap_class_of(layout: Layout) -> i64 {
     heap_class_size(if layout.align() > 16 { layout.pad_to_align().size() } else { layout.size() }) as i64
@@ -147,12 +147,19 @@ fn address_of(mapping: Option<NonNull<u8>>) -> *mut u8 {
 /// As of [`GlobalAlloc::alloc_zeroed`].
 #[cold]
 unsafe fn alloc_large(layout: Layout, is_zeroed: bool) -> *mut u8 {
-    count(class_of(layout));
-    if is_mapped(layout) {
-        return address_of(mappings::map(layout.size()));
+    let memory = if is_mapped(layout) {
+        address_of(mappings::map(layout.size()))
+    } else if is_zeroed {
+        // SAFETY: the caller's promises are jemalloc's.
+        unsafe { Jemalloc.alloc_zeroed(layout) }
+    } else {
+        // SAFETY: as above.
+        unsafe { Jemalloc.alloc(layout) }
+    };
+    if !memory.is_null() {
+        count(class_of(layout));
     }
-    // SAFETY: the caller's promises are jemalloc's.
-    unsafe { if is_zeroed { Jemalloc.alloc_zeroed(layout) } else { Jemalloc.alloc(layout) } }
+    memory
 }
 
 /// # Safety
@@ -182,9 +189,12 @@ unsafe fn realloc_large(memory: *mut u8, layout: Layout, size: usize) -> *mut u8
         return resized;
     }
     if !is_mapped(layout) && !is_mapped(new) {
-        count(class_of(new) - class_of(layout));
         // SAFETY: the caller's promises are jemalloc's.
-        return unsafe { Jemalloc.realloc(memory, layout, size) };
+        let resized = unsafe { Jemalloc.realloc(memory, layout, size) };
+        if !resized.is_null() {
+            count(class_of(new) - class_of(layout));
+        }
+        return resized;
     }
     // SAFETY: the size is not zero.
     let moved = unsafe { CountingAllocator.alloc(new) };
@@ -197,8 +207,8 @@ unsafe fn realloc_large(memory: *mut u8, layout: Layout, size: usize) -> *mut u8
     moved
 }
 
-// SAFETY: every call is passed on unchanged to jemalloc, or to `mappings` for the layouts that `is_mapped` says,
-// which are the same when they come back; counting touches only atomics and a const thread-local.
+// SAFETY: every call is passed on unchanged to jemalloc, or to `mappings` for the layouts that `is_mapped`
+// says, which are the same when they come back; counting touches only atomics and a const thread-local.
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -133,19 +133,34 @@ fn call(name: &CStr) {
 
 #[cfg(test)]
 mod tests {
+    use std::alloc::{GlobalAlloc, Layout};
+
     use super::*;
+    use crate::allocator::CountingAllocator;
 
     #[test]
     fn pages_are_given_back() {
-        let big: Vec<u8> = vec![1; 64 << 20];
-        let before = HeapFigures::collect();
-        drop(big);
+        // Each is below what is a mapping of its own.
+        let layout = Layout::from_size_align(1 << 20, 8).expect("it is small");
+        // SAFETY: the layout has a size.
+        let parts: Vec<*mut u8> = (0..64).map(|_| unsafe { CountingAllocator.alloc(layout) }).collect();
+        for &part in &parts {
+            assert!(!part.is_null());
+            // SAFETY: it has so many bytes.
+            unsafe { part.write_bytes(1, layout.size()) };
+        }
+        refresh();
+        let resident = || read::<usize>(c"stats.resident");
+        let figures = HeapFigures::collect();
+        assert!(figures.is_none_or(|figures| figures.active > 0 && figures.resident >= figures.active));
+        let before = resident();
+        // SAFETY: they were allocated with this layout, and nobody uses them any more.
+        parts.into_iter().for_each(|part| unsafe { CountingAllocator.dealloc(part, layout) });
         tick();
         give_back();
-        let after = HeapFigures::collect();
-        if let (Some(before), Some(after)) = (before, after) {
-            assert!(before.active > 0 && before.resident >= before.active);
-            assert!(after.resident <= before.resident);
+        refresh();
+        if let (Some(before), Some(after)) = (before, resident()) {
+            assert!(after < before, "{after} bytes are resident, and were {before}");
         }
         assert!(report().contains(if cfg!(feature = "whole_allocations") {
             "not supported"

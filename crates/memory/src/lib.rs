@@ -1,7 +1,7 @@
 //! Memory: the allocator, slabs, and data structures whose clones share their parts.
 //!
-//! - [`allocator`]: jemalloc with an exact sum of what it has handed out, and mappings for what is large. [`heap`]: its statistics, and free
-//!   pages that go back to the system.
+//! - [`allocator`]: jemalloc with an exact sum of what it has handed out, and mappings for what is large.
+//!   [`heap`]: its statistics, and free pages that go back to the system.
 //! - [`slab`]: small allocations in fine sizes, which can be compacted.
 //! - [`ref_count`]: the one reference count, and what its memory order guarantees.
 //! - [`shared_bytes`], [`cow_slice`], [`cow_vec`], [`cow_map`], [`counted_tree`]: copy-on-write structures. A

@@ -1,9 +1,9 @@
 //! Large allocations, each a mapping of its own.
 //!
-//! A mapping grows by moving its pages to other addresses, not their contents, so a buffer that doubles from 8 MB
-//! on copies nothing; and what is freed is the system's again at once. No huge pages are asked for: 200 MB of
-//! memory that no process had used before took 0.7 s of processor time in huge pages and 0.25 in small ones, on
-//! a virtual machine whose host provides memory as it is touched.
+//! A mapping grows by moving its pages to other addresses, not their contents, so a buffer that doubles from
+//! 8 MB on copies nothing; and what is freed is the system's again at once. No huge pages are asked for: SET
+//! of 200 MB to memory that no process had used before took 0.7 s of processor time in huge pages and 0.25 in
+//! small ones, on a virtual machine whose host provides memory as it is touched.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,8 +14,8 @@ pub(crate) use none::{map, resize, unmap};
 
 /// Whether there are any: Linux can move pages.
 pub(crate) const ARE_USED: bool = cfg!(all(target_os = "linux", not(feature = "whole_allocations")));
-/// What lengths are rounded up to, and the largest alignment that is promised. The kernel rounds up to its own
-/// pages where those are larger.
+/// What lengths are rounded up to, and the largest alignment that is promised. The kernel rounds up to its
+/// own pages where those are larger.
 pub(crate) const PAGE_BYTES: usize = 4 << 10;
 
 /// Bytes of all mappings.
@@ -55,13 +55,14 @@ mod linux {
     /// # Safety
     /// It comes from [`map`] or [`resize`] with this number of bytes, and nobody uses it any more.
     pub(crate) unsafe fn unmap(start: *mut u8, bytes: usize) {
-        // SAFETY: the caller's promise. It fails only where the kernel has no room to split a mapping; then the
-        // memory stays what it is.
+        // SAFETY: the caller's promise. It fails only where the kernel has no room to split a mapping; then
+        // the memory stays what it is.
         let _ = unsafe { libc::munmap(start.cast(), rounded(bytes)) };
         MAPPED_BYTES.fetch_sub(rounded(bytes), Ordering::Relaxed);
     }
 
-    /// Gives a mapping another size, and perhaps another place; the bytes that it has then and had before stay.
+    /// Gives a mapping another size, and perhaps another place; the bytes that it has then and had before
+    /// stay.
     /// `None` if there is no memory: then it is as it was.
     ///
     /// # Safety

@@ -1,6 +1,6 @@
 //! The index of a large collection that is made of numbered parts, from members to the numbers of the parts
-//! that have them: of a sorted set to leaves, of the keys of a JSON object to blocks. It is a hash table whose
-//! buckets are packed, and shared between clones.
+//! that have them: of a sorted set to leaves, of the keys of a JSON object to blocks. It is a hash table
+//! whose buckets are packed, and shared between clones.
 //!
 //! ```text
 //! bucket: | header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n part numbers |
@@ -419,6 +419,11 @@ impl Index {
         let has_more = parts.end < self.buckets.len();
         self.compact_buckets(parts);
         has_more
+    }
+
+    /// Whether a clone shares all of it.
+    pub fn is_shared(&self) -> bool {
+        self.buckets.is_shared()
     }
 
     /// The number of buckets.

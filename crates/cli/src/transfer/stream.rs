@@ -159,6 +159,8 @@ fn id_of(text: &[u8]) -> Option<Id> {
 fn deleted_entries(entries: &[Entry], state: &State) -> BTreeSet<Id> {
     let pending = state.groups.iter().flat_map(|group| &group.pending);
     let mut deleted: BTreeSet<Id> = pending.filter_map(|pending| id_of(&pending.id)).collect();
+    // No entry can have it.
+    deleted.remove(&(0, 0));
     for (id, _) in entries {
         // Where a server is to choose it, what is behind cannot be told.
         let Some(id) = id_of(id) else { return BTreeSet::new() };
@@ -187,11 +189,12 @@ pub(super) fn stream_commands(key: &[u8], entries: &[Entry], state: &State) -> V
         commands.push(command(&[b"XGROUP", b"CREATE", key, b"-", b"0", b"MKSTREAM"]));
         commands.push(command(&[b"XGROUP", b"DESTROY", key, b"-"]));
     }
-    commands.extend(state.set_counters(key));
-    commands.extend(state.make_groups(key));
     if deleted.is_empty() {
+        commands.extend(state.set_counters(key));
+        commands.extend(state.make_groups(key));
         return commands;
     }
+    commands.extend(state.make_groups(key));
     // XTRIM does not count as XDEL does; what it may have removed in the source is in front.
     let first = entries.first().and_then(|(id, _)| id_of(id));
     commands.push(match &first {
@@ -204,9 +207,8 @@ pub(super) fn stream_commands(key: &[u8], entries: &[Entry], state: &State) -> V
         words.extend(piece.iter().map(|id| text(id)));
         commands.push(words);
     }
-    if !within.is_empty() {
-        commands.extend(state.set_counters(key));
-    }
+    // Only now: as long as the stream has more entries, the number of those added may be refused.
+    commands.extend(state.set_counters(key));
     commands
 }
 

@@ -18,8 +18,8 @@
 //! - A block has no more than [`BLOCK_BYTES`] or only one child, and no container in it has more than
 //!   [`LARGE_BYTES`].
 //! - A tree has more than [`SMALL_BYTES`]. Its owner replaces one that has shrunk by its packed form.
-//! - An object of [`INDEXED_FROM`] members has an index, one of fewer than [`INDEXED_MIN`] has none. The index
-//!   has one item for each member: its key's hash and the number of its part.
+//! - An object of [`INDEXED_FROM`] members has an index, one of fewer than [`INDEXED_MIN`] has none. The
+//!   index has one item for each member: its key's hash and the number of its part.
 
 use std::sync::Arc;
 
@@ -39,8 +39,9 @@ const BLOCK_BYTES: usize = (2 << 10) - SharedBytes::HEADER_BYTES;
 /// A block of fewer bytes takes in a neighbour, if both together leave room.
 const SPARSE_BYTES: usize = BLOCK_BYTES / 4;
 const JOINED_BYTES_MAX: usize = BLOCK_BYTES / 4 * 3;
-/// An object of as many members has an index, until it has fewer than [`INDEXED_MIN`].
-const INDEXED_FROM: usize = 512;
+/// An object of as many members has an index, until it has fewer than [`INDEXED_MIN`]. JSON.GET of a path
+/// into one of 300 members takes 1.1 us with an index and 2.5 without, JSON.SET 2.5 and 3.8.
+const INDEXED_FROM: usize = 256;
 const INDEXED_MIN: usize = INDEXED_FROM / 2;
 
 /// A part of a tree.
@@ -311,7 +312,8 @@ impl Tree {
                     if before != after {
                         index.set(before.0, before.1, after.1);
                     }
-                    (old.next(), new.next());
+                    old.next();
+                    new.next();
                 }
                 (Some((hash, id)), after) if after.is_none_or(|after| hash < after.0) => {
                     index.remove(hash, id);
@@ -574,7 +576,7 @@ impl Tree {
                 Part::None => {}
             }
         }
-        let Some(index) = &mut self.index else { return false };
+        let Some(index) = self.index.as_mut().filter(|index| !index.is_shared()) else { return false };
         let own = *passed..*passed + index.bucket_count();
         *passed = own.end;
         let here = own.start.max(wanted.start)..own.end.min(wanted.end);
