@@ -118,7 +118,7 @@ def test_what_is_missing_is_named(subject, archive, start_server, tmp_path):
     out = tmp_path / "rest.rdb"
     assert archive.call("restore", "latest", out).code == 1 and not out.exists()
     result = archive.call("restore", "latest", out, "--skip-lost")
-    assert result.code == 0 and result.err == b"left out what is lost at 2 places\n"
+    assert result.code == 1 and result.err == b"left out what is lost at 2 places\n"
     rest = start_server("oracle", directory=tmp_path, options={"dbfilename": out.name})
     with rest.connect() as connection:
         left = {key.decode() for key in connection.call("KEYS", "*")}
@@ -129,8 +129,10 @@ def test_what_is_missing_is_named(subject, archive, start_server, tmp_path):
     with subject.connect() as connection:
         connection.call("FLUSHALL")
         result = archive.call("restore", "latest", "-p", subject.port, "--skip-lost", "--only-prefix", "key:1")
-        assert result.code == 0 and result.err.endswith(b"left out what is lost at one place\n")
+        assert result.code == 1 and result.err.endswith(b"left out what is lost at one place\n")
         assert connection.call("DBSIZE") == len([key for key in left if key.startswith("key:1")])
+    # Nothing of what is wanted is lost.
+    archive.do("restore", "latest", tmp_path / "one.rdb", "--skip-lost", "--only-key", "key:199")
 
 
 def test_a_pack_without_its_index_is_set_aside(subject, archive):
@@ -141,6 +143,7 @@ def test_a_pack_without_its_index_is_set_aside(subject, archive):
     flip(index, 20)
     result = archive.call("repair")
     assert result.code == 1 and "for ever" in result.out.decode() and "until" not in result.out.decode()
+    assert f"packs/{index.name}: no index says what is in it" in result.out.decode()
     aside = {path.name for path in archive.path.glob("damaged/*")}
     assert aside == {f"indexes-{index.name}", f"packs-{index.name}"}
     # The same data make the same pack, so even this snapshot is whole again.
@@ -190,6 +193,32 @@ def test_a_short_pack_is_in_nobodys_way(subject, archive):
     again = archive.create(subject)
     assert 0 < again["new_bytes"] < 700_000
     assert archive.do("verify").count("are right") == 2 and again["digest"] == first["digest"]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_pack_that_nothing_names_is_in_nobodys_way(subject, archive, digest_of, tmp_path, is_killed):
+    store(subject, values(generator("repair unnamed"), range(50)).items())
+    first = archive.create(subject)
+    for path in [*archive.path.glob("indexes/*"), archive.path / "snapshots" / first["snapshot"]]:
+        if is_killed:
+            # A `create` that was killed leaves a pack only.
+            path.unlink()
+        else:
+            flip(path, 30)
+    [pack] = archive.path.glob("packs/*")
+    flip(pack, 5000)
+    result = archive.call("create", "-p", subject.port)
+    assert result.code == 1 and b"archive repair" in result.err
+    result = archive.call("repair")
+    assert result.code == (0 if is_killed else 1)
+    said = lines(result)
+    assert f"packs/{pack.name}: no index says what is in it, so it was moved to damaged/" in said
+    assert "none is damaged" not in result.out.decode() and said[-1] == "0 snapshots are whole"
+    assert archive.do("repair") == "0 packs: none is damaged\n0 snapshots are whole\n"
+    again = archive.create(subject)
+    assert archive.do("repair") == "1 pack: none is damaged\n1 snapshot is whole\n"
+    archive.do("restore", "latest", tmp_path / "again.rdb")
+    assert again["digest"] == first["digest"] == digest_of(tmp_path / "again.rdb")
 
 
 def damaged_archive(subject, path):

@@ -1,6 +1,9 @@
 """Snapshots of everything that a server can hold, back into servers, and how much room they take."""
 
+import os
+import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -9,6 +12,7 @@ from support.filling import fill
 from support.seeds import generator
 from support.servers import subject_path
 from support.terminal import run
+from support.waiting import eventually
 
 COUNT = 20_000
 BATCH = 1000
@@ -172,3 +176,35 @@ def test_standard_input_and_output(subject, archive, tmp_path):
     exported = tmp_path / "exported.rdb"
     exported.write_bytes(result.out)
     assert archive.create(exported)["new_bytes"] == 0
+
+
+@pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_signal_leaves_no_part_of_a_dump(subject, archive, tmp_path, sent, is_ignored):
+    store(subject, [("key", "value")])
+    archive.create(subject)
+    [pack] = archive.path.glob("packs/*")
+    content = pack.read_bytes()
+    pack.unlink()
+    # Whoever opens it waits for a writer.
+    os.mkfifo(pack)
+    out = tmp_path / "out.rdb"
+    part = tmp_path / "out.rdb.part"
+    words = [str(subject_path()), "archive", "restore", str(archive.path), "latest", str(out)]
+    if is_ignored:
+        words = ["sh", "-c", f"trap '' {sent.value}; exec \"$@\"", "sh", *words]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    eventually(part.exists, "nothing is written")
+    process.send_signal(sent)
+    if is_ignored:
+        # As with nohup it goes on.
+        descriptor = os.open(pack, os.O_WRONLY)
+        pack.unlink()
+        pack.write_bytes(content)
+        os.close(descriptor)
+        process.communicate(timeout=60)
+        assert process.returncode >= 0
+    else:
+        process.communicate(timeout=60)
+        assert process.returncode == -sent and not out.exists()
+    assert not part.exists()

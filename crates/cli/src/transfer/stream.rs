@@ -108,12 +108,12 @@ impl State {
         Ok(State { counters, groups })
     }
 
-    /// The command that gives a stream its counters.
-    fn set_counters(&self, key: &[u8]) -> Option<Vec<Vec<u8>>> {
+    /// The command that gives a stream its counters, but at least so many entries added.
+    fn set_counters(&self, key: &[u8], added_min: i64) -> Option<Vec<Vec<u8>>> {
         let Counters { last_id, entries_added, max_deleted_id } = self.counters.as_ref()?;
         let mut words = command(&[b"XSETID", key, last_id]);
         if let (Some(added), Some(deleted)) = (entries_added, max_deleted_id) {
-            let added = added.to_string();
+            let added = (*added).max(added_min).to_string();
             words.extend(command(&[b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted]));
         }
         Some(words)
@@ -190,10 +190,14 @@ pub(super) fn stream_commands(key: &[u8], entries: &[Entry], state: &State) -> V
         commands.push(command(&[b"XGROUP", b"DESTROY", key, b"-"]));
     }
     if deleted.is_empty() {
-        commands.extend(state.set_counters(key));
+        commands.extend(state.set_counters(key, 0));
         commands.extend(state.make_groups(key));
         return commands;
     }
+    // The number of entries added is no less than those that are there, and the most that a group has read.
+    let read_max = state.groups.iter().filter_map(|group| group.entries_read).max();
+    let there = (entries.len() + deleted.len()) as i64;
+    commands.extend(state.set_counters(key, there.max(read_max.unwrap_or(0))));
     commands.extend(state.make_groups(key));
     // XTRIM does not count as XDEL does; what it may have removed in the source is in front.
     let first = entries.first().and_then(|(id, _)| id_of(id));
@@ -207,8 +211,7 @@ pub(super) fn stream_commands(key: &[u8], entries: &[Entry], state: &State) -> V
         words.extend(piece.iter().map(|id| text(id)));
         commands.push(words);
     }
-    // Only now: as long as the stream has more entries, the number of those added may be refused.
-    commands.extend(state.set_counters(key));
+    commands.extend(state.set_counters(key, 0));
     commands
 }
 
