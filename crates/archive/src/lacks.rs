@@ -3,8 +3,9 @@
 //! Records are in the order of database and key. So what was in a lost chunk is between the last record
 //! before it and the first behind it, and a lost part belongs to the last record before it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::Arc;
 
 use crate::keys::ChunkName;
 use crate::pack::{ChunkEntry, Index, PackName, PackReader, Places};
@@ -50,14 +51,59 @@ pub enum Place {
 pub enum Gap {
     /// Parts of one large value.
     Value(Place),
-    /// Any records between two; `None` is the beginning or the end of the snapshot.
+    /// Any records between two; `None` is the beginning or the end of the snapshot. If the first of the two
+    /// lacks parts itself, another gap says so.
     Between(Option<Place>, Option<Place>),
 }
 
 /// The same before the records are read: chunks of records, of which the first or the last one is meant.
 enum Lost {
     Value(ChunkName),
-    Between(Option<ChunkName>, Option<ChunkName>),
+    Between(Before, Option<ChunkName>),
+}
+
+/// Where lost records begin.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// The last chunk of records.
+    chunk: Option<ChunkName>,
+    /// If the first lost chunk may be a part of that chunk's last record: bytes of the parts that are there.
+    part_bytes: Option<u64>,
+}
+
+/// The chunks of packs that snapshots name.
+pub(crate) struct Lists {
+    named: HashSet<PackName>,
+    /// `None` where there is no index that can be read.
+    known: HashMap<PackName, Option<Arc<Vec<ChunkEntry>>>>,
+}
+
+impl Lists {
+    /// Those of `named`, of which none is known yet.
+    pub fn of(named: HashSet<PackName>) -> Self {
+        Lists { named, known: HashMap::new() }
+    }
+
+    /// Takes note of an index, if it is one of those.
+    pub fn add(&mut self, name: &PackName, index: &Index) {
+        if self.named.contains(name) {
+            self.known.insert(*name, Some(Arc::new(index.chunks().copied().collect())));
+        }
+    }
+
+    /// The chunks of a pack. Reads the index if it is not known.
+    fn get<S: Store>(
+        &mut self,
+        archive: &Archive<S>,
+        name: &PackName,
+    ) -> io::Result<Option<Arc<Vec<ChunkEntry>>>> {
+        if !self.known.contains_key(name) {
+            let index = Index::find(&archive.store, &archive.keys, name)?;
+            let list = index.map(|index| Arc::new(index.chunks().copied().collect()));
+            self.known.insert(*name, list);
+        }
+        Ok(self.known.get(name).cloned().flatten())
+    }
 }
 
 /// Finds gaps in the chunks of a snapshot, which come in order.
@@ -69,8 +115,10 @@ struct Gaps {
     more: usize,
     /// The last chunk of records, if it is there.
     last: Option<ChunkName>,
-    /// Records are lost, behind the ones that are named if there are any before.
-    open: Option<Option<ChunkName>>,
+    /// Bytes of parts that came behind it.
+    part_bytes: u64,
+    /// Records are lost from here on.
+    open: Option<Before>,
     /// It is said already that the last record lacks a part.
     lacks_part: bool,
 }
@@ -86,9 +134,9 @@ impl Gaps {
                 if let Some(before) = self.open.take() {
                     self.push(Lost::Between(before, Some(chunk.name)));
                 }
-                (self.last, self.lacks_part) = (Some(chunk.name), false);
+                (self.last, self.lacks_part, self.part_bytes) = (Some(chunk.name), false, 0);
             }
-            (_, true, _) => {}
+            (part, true, _) => self.part_bytes += part.map_or(0, |part| u64::from(part.bytes)),
             _ if self.open.is_some() => {}
             (_, false, Some(last)) if is_part => {
                 if !self.lacks_part {
@@ -96,7 +144,10 @@ impl Gaps {
                 }
                 self.lacks_part = true;
             }
-            (_, false, last) => self.open = Some(last),
+            (_, false, last) => {
+                let may_be_part = chunk.is_none() && !self.lacks_part;
+                self.open = Some(Before { chunk: last, part_bytes: may_be_part.then_some(self.part_bytes) });
+            }
         }
     }
 
@@ -109,13 +160,12 @@ impl Gaps {
 pub(crate) fn of<S: Store>(
     archive: &Archive<S>,
     snapshot: &Snapshot,
+    lists: &mut Lists,
     places: &Places,
 ) -> io::Result<Option<Incomplete>> {
     let manifest = &snapshot.manifest;
-    let load = |name: &PackName| Index::find(&archive.store, &archive.keys, name);
-    let entries_of = |index: Option<Index>| index.map(|index| index.chunks().copied().collect::<Vec<_>>());
-    let packs = manifest.packs.iter().map(|name| load(name).map(entries_of));
-    let packs: Vec<Option<Vec<ChunkEntry>>> = packs.collect::<io::Result<_>>()?;
+    let packs = manifest.packs.iter().map(|name| lists.get(archive, name));
+    let packs: Vec<Option<_>> = packs.collect::<io::Result<_>>()?;
     let mut gaps = Gaps::default();
     for run in &manifest.runs {
         let entries = packs.get(run.pack as usize).and_then(Option::as_ref);
@@ -131,16 +181,21 @@ pub(crate) fn of<S: Store>(
         return Ok(None);
     }
     let mut beside = Beside::open(archive, &gaps.found, places)?;
-    let named = gaps.found.iter().map(|gap| {
-        Ok(match gap {
-            Lost::Value(chunk) => Gap::Value(beside.last(chunk)?),
-            Lost::Between(before, behind) => Gap::Between(
-                before.as_ref().map(|chunk| beside.last(chunk)).transpose()?,
-                behind.as_ref().map(|chunk| beside.first(chunk)).transpose()?,
-            ),
-        })
-    });
-    let named = named.collect::<io::Result<_>>()?;
+    let mut named = Vec::new();
+    for gap in &gaps.found {
+        match gap {
+            Lost::Value(chunk) => named.push(Gap::Value(beside.last(chunk)?.0)),
+            Lost::Between(Before { chunk, part_bytes }, behind) => {
+                let last = chunk.as_ref().map(|chunk| beside.last(chunk)).transpose()?;
+                let (before, size) = last.map_or((None, 0), |(place, size)| (Some(place), size));
+                if part_bytes.is_some_and(|bytes| bytes < size) {
+                    named.extend(before.clone().map(Gap::Value));
+                }
+                let behind = behind.as_ref().map(|chunk| beside.first(chunk)).transpose()?;
+                named.push(Gap::Between(before, behind));
+            }
+        }
+    }
     let Gaps { lost, unnamed, more, .. } = gaps;
     Ok(Some(Incomplete { snapshot: snapshot.name.clone(), lost, unnamed, gaps: named, more }))
 }
@@ -156,7 +211,7 @@ impl<'a> Beside<'a> {
         let (mut packs, mut chunks) = (Vec::new(), HashMap::new());
         let names = gaps.iter().flat_map(|gap| match gap {
             Lost::Value(chunk) => [Some(*chunk), None],
-            Lost::Between(before, behind) => [*before, *behind],
+            Lost::Between(before, behind) => [before.chunk, *behind],
         });
         for name in names.flatten() {
             let (pack, number) = places.get(&name).ok_or_else(|| damaged("a chunk is gone"))?;
@@ -179,17 +234,18 @@ impl<'a> Beside<'a> {
         place(Reader::new(&self.read(name)?, "a chunk").bytes()?)
     }
 
-    fn last(&mut self, name: &ChunkName) -> io::Result<Place> {
+    /// The last record, and the bytes that its parts have in all.
+    fn last(&mut self, name: &ChunkName) -> io::Result<(Place, u64)> {
         let chunk = self.read(name)?;
-        let (mut reader, mut last) = (Reader::new(&chunk, "a chunk"), &[][..]);
+        let (mut reader, mut last, mut part_bytes) = (Reader::new(&chunk, "a chunk"), &[][..], 0);
         while !reader.is_empty() {
             last = reader.bytes()?;
             let number = reader.number()?;
-            // The body of a large value is in parts.
-            let is_large = number & 1 != 0;
-            reader.take(if is_large { 0 } else { number >> 1 })?;
+            let (size, is_large) = (number >> 1, number & 1 != 0);
+            part_bytes = if is_large { size } else { 0 };
+            reader.take(size - part_bytes)?;
         }
-        place(last)
+        Ok((place(last)?, part_bytes))
     }
 }
 

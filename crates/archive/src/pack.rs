@@ -174,7 +174,21 @@ pub(crate) fn each_pack(
     keys: &Keys,
     mut take: impl FnMut(PackName, &Index),
 ) -> io::Result<()> {
-    let stored: HashMap<_, _> = store.list("packs")?.into_iter().collect();
+    each_stored(store, keys, &stored(store)?, &mut take)
+}
+
+/// For each pack that there is, its size in bytes.
+fn stored(store: &dyn Store) -> io::Result<HashMap<String, u64>> {
+    Ok(store.list("packs")?.into_iter().collect())
+}
+
+/// The same as [`each_pack`] where it is known which packs there are.
+fn each_stored(
+    store: &dyn Store,
+    keys: &Keys,
+    stored: &HashMap<String, u64>,
+    take: &mut dyn FnMut(PackName, &Index),
+) -> io::Result<()> {
     for (text, _) in store.list("indexes")? {
         let (Some(name), Some(bytes)) = (pack_name(&text), stored.get(&text)) else { continue };
         if let Some(index) = Index::find(store, keys, &name)?
@@ -325,13 +339,15 @@ impl OpenPack {
 }
 
 /// Reads chunks, each checked against its name. A chunk of a pack that is gone is read from any other pack
-/// that has one of that name.
+/// that has one of that name. These are looked for once: at the first pack that is found to be gone.
 pub(crate) struct PackReader<'a> {
     store: &'a dyn Store,
     keys: &'a Keys,
     packs: Vec<OpenPack>,
-    /// For chunks of packs that are gone: another pack, and their number there.
-    elsewhere: HashMap<ChunkName, (usize, u64)>,
+    /// For chunks of packs that are gone: all other packs that have them, and their number there.
+    elsewhere: HashMap<ChunkName, Vec<(usize, u64)>>,
+    /// The numbers of all packs by name.
+    numbers: HashMap<PackName, usize>,
     /// Unpacked blocks by pack and number, with the time of their last use.
     blocks: HashMap<(usize, u32), (u64, Block)>,
     uses: u64,
@@ -352,7 +368,8 @@ impl<'a> PackReader<'a> {
             });
         }
         let (blocks, elsewhere) = (HashMap::new(), HashMap::new());
-        Ok(PackReader { store, keys, packs, elsewhere, blocks, uses: 0 })
+        let numbers = names.iter().copied().zip(0..).collect();
+        Ok(PackReader { store, keys, packs, elsewhere, numbers, blocks, uses: 0 })
     }
 
     fn pack(&self, pack: usize) -> io::Result<&OpenPack> {
@@ -380,18 +397,20 @@ impl<'a> PackReader<'a> {
         let entry = self.entry(pack, chunk)?;
         if !self.packs[pack].is_gone {
             match self.read_here(pack, chunk) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.packs[pack].is_gone = true;
-                    self.look_elsewhere()?;
-                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.look_elsewhere(pack)?,
                 read => return read,
             }
         }
-        let Some(&(other, number)) = self.elsewhere.get(&entry.name) else {
-            let object = pack_object(&self.packs[pack].name);
-            return Err(damaged(format!("{object}: it is gone, and no other pack has a chunk that it had")));
-        };
-        self.read_here(other, number)
+        let object = pack_object(&self.packs[pack].name);
+        let mut found =
+            Err(damaged(format!("{object}: it is gone, and no other pack has a chunk that it had")));
+        for (other, number) in self.elsewhere.get(&entry.name).cloned().unwrap_or_default() {
+            found = self.read_here(other, number);
+            if !found.as_ref().is_err_and(is_damage) {
+                break;
+            }
+        }
+        found
     }
 
     fn read_here(&mut self, pack: usize, chunk: u64) -> io::Result<Vec<u8>> {
@@ -405,25 +424,36 @@ impl<'a> PackReader<'a> {
         }
     }
 
-    /// Finds chunks of packs that are gone in others, which are opened.
-    fn look_elsewhere(&mut self) -> io::Result<()> {
+    /// Finds chunks of packs that are gone, of which `pack` is one, in others, which are opened.
+    fn look_elsewhere(&mut self, pack: usize) -> io::Result<()> {
+        let stored = stored(self.store)?;
+        for (number, open) in self.packs.iter_mut().enumerate() {
+            open.is_gone = number == pack || !stored.contains_key(&hex(&open.name));
+        }
         let gone = self.packs.iter().filter(|pack| pack.is_gone);
         let wanted: HashSet<_> = gone.flat_map(|pack| &pack.chunks).map(|chunk| chunk.2.name).collect();
         let (keys, mut found) = (self.keys, Vec::new());
-        each_pack(self.store, keys, |name, index| {
+        each_stored(self.store, keys, &stored, &mut |name, index| {
             let chunks = (0..).zip(index.chunks());
             let here: Vec<_> = chunks
                 .filter(|(_, chunk)| wanted.contains(&chunk.name))
                 .map(|(number, chunk)| (chunk.name, number))
                 .collect();
             if !here.is_empty() {
-                found.push((OpenPack::new(keys, &name, index), here));
+                let is_new = !self.numbers.contains_key(&name);
+                found.push((name, is_new.then(|| OpenPack::new(keys, &name, index)), here));
             }
         })?;
-        for (pack, chunks) in found {
-            let number = self.packs.len();
-            self.packs.push(pack?);
-            self.elsewhere.extend(chunks.into_iter().map(|(name, chunk)| (name, (number, chunk))));
+        self.elsewhere.clear();
+        for (name, pack, chunks) in found {
+            if let Some(pack) = pack {
+                self.numbers.insert(name, self.packs.len());
+                self.packs.push(pack?);
+            }
+            let number = self.numbers[&name];
+            for (name, chunk) in chunks {
+                self.elsewhere.entry(name).or_default().push((number, chunk));
+            }
         }
         Ok(())
     }

@@ -3,19 +3,21 @@
 //! - A pack with a damaged chunk is removed when its whole chunks are in other packs. Its index stays and
 //!   says which chunks manifests mean: these are read wherever they are (`pack`), and since no other pack has
 //!   the lost ones, the next snapshot of the same data stores them, with which older ones are whole again.
-//! - Manifests, indexes and headers of segments that are damaged, and packs of a snapshot without an index,
-//!   are moved to `damaged/`: nothing can be read from them, and they are in the way of what is stored anew.
+//! - Manifests, indexes and headers of segments that are damaged, and packs without an index that can be
+//!   read, are moved to `damaged/`: nothing can be read from them, and they are in the way of what is stored
+//!   anew. The lock keeps out those who have stored a pack and not yet its index.
 //!
-//! Invariant: a chunk that can be read can be read at every moment. New packs and their indexes are stored
-//! first, and what has nothing else to give is removed last; manifests are not touched. So a process that is
-//! killed leaves an archive that the next call repairs, with packs that are there twice at most. Damage is
-//! what two readings in a row agree on; an error of the store ends it.
+//! Invariant: a chunk that can be read can be read at every moment. What can not be read is moved first, then
+//! new packs and their indexes are stored, and what has nothing else to give is removed last; manifests that
+//! can be read are not touched. So a process that is killed leaves an archive that the next call repairs,
+//! with packs that are there twice at most. Damage is what two readings in a row agree on; an error of the
+//! store ends it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::keys::random;
-use crate::lacks::{self, Incomplete};
+use crate::lacks::{self, Incomplete, Lists};
 use crate::pack::{ChunkEntry, Index, PackName, PackWriter, Places, index_object, pack_name, pack_object};
 use crate::repository::{Archive, Snapshot};
 use crate::store::Store;
@@ -24,7 +26,7 @@ use crate::wire::{Reader, hex};
 /// What was repaired, or would be.
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// The number of packs that there were.
+    /// The number of packs that were read: those with an index.
     pub packs: usize,
     /// Packs that were damaged.
     pub damaged: Vec<DamagedPack>,
@@ -65,19 +67,21 @@ impl<S: Store> Archive<S> {
         self.unreadable_segments(&mut unreadable)?;
         let mut places = Places::default();
         let named = snapshots.iter().flat_map(|snapshot| snapshot.manifest.packs.iter().copied());
-        let named: BTreeSet<PackName> = named.collect();
-        let (packs, suspects) = self.check_packs(&named, &mut places, &mut unreadable, report)?;
+        let mut lists = Lists::of(named.collect());
+        let (packs, suspects) = self.check_packs(&mut lists, &mut places, &mut unreadable, report)?;
+        if is_real {
+            unreadable.iter().try_for_each(|object| self.set_aside(object))?;
+        }
         let damaged = self.save_whole_chunks(&suspects, &mut places, is_real)?;
         let mut repaired =
             Repaired { packs, damaged, set_aside: Vec::new(), whole: 0, incomplete: Vec::new() };
         for snapshot in &snapshots {
-            match lacks::of(self, snapshot, &places)? {
+            match lacks::of(self, snapshot, &mut lists, &places)? {
                 Some(incomplete) => repaired.incomplete.push(incomplete),
                 None => repaired.whole += 1,
             }
         }
         if is_real {
-            unreadable.iter().try_for_each(|object| self.set_aside(object))?;
             suspects.iter().try_for_each(|pack| self.store.delete(&pack_object(&pack.name)))?;
         }
         repaired.set_aside = unreadable;
@@ -125,19 +129,19 @@ impl<S: Store> Archive<S> {
         if is_right || error.kind() != io::ErrorKind::InvalidData { Err(error) } else { Ok(()) }
     }
 
-    /// Reads all packs. Notes the places of chunks in those that are whole; returns how many packs there are,
-    /// and those that are damaged. Names those of `named` without an index in `unreadable`.
+    /// Reads all packs. Notes the places of chunks in those that are whole; returns how many were read, and
+    /// those that are damaged. Names those without an index in `unreadable`. Fills `lists`.
     fn check_packs(
         &self,
-        named: &BTreeSet<PackName>,
+        lists: &mut Lists,
         places: &mut Places,
         unreadable: &mut Vec<String>,
         report: &mut dyn FnMut(u64, u64),
     ) -> io::Result<(usize, Vec<Suspect>)> {
         let stored: BTreeMap<_, _> = self.store.list("packs")?.into_iter().collect();
-        let (total, mut done) = (stored.values().sum(), 0);
-        let mut without_index: BTreeSet<_> = named.iter().map(|name| hex(name)).collect();
-        without_index.retain(|text| stored.contains_key(text));
+        let (total, mut done, mut read) = (stored.values().sum(), 0, 0);
+        let mut without_index: BTreeSet<_> =
+            stored.keys().filter(|text| pack_name(text).is_some()).cloned().collect();
         let mut suspects = Vec::new();
         for (text, _) in self.store.list("indexes")? {
             let Some(name) = pack_name(&text) else { continue };
@@ -150,7 +154,9 @@ impl<S: Store> Archive<S> {
                 }
                 Ok(index) => index,
             };
+            lists.add(&name, &index);
             let Some(bytes) = stored.get(&text) else { continue };
+            read += 1;
             without_index.remove(&text);
             let is_whole = self.whole_chunks(&name, &index, &mut |_, _| Ok(()))?;
             done += bytes;
@@ -163,7 +169,7 @@ impl<S: Store> Archive<S> {
             }
         }
         unreadable.extend(without_index.iter().map(|text| format!("packs/{text}")));
-        Ok((stored.len(), suspects))
+        Ok((read, suspects))
     }
 
     /// Reads a pack: for each chunk whether it is whole. Calls `take` with those that are.

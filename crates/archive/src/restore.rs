@@ -202,15 +202,20 @@ impl<'a> Chunks<'a> {
         mut at: u64,
         mut take: impl FnMut(Piece<'_>, u64) -> io::Result<bool>,
     ) -> io::Result<()> {
-        let mut is_gap = false;
+        let (mut is_gap, mut lacks_part) = (false, false);
         while at < self.count {
             let chunk = self.records(at);
             at += 1;
             if self.skips_lost && chunk.as_ref().is_err_and(is_lost) {
-                is_gap = is_gap || self.gaps.insert(at);
+                // The parts of a value that is lost are of no other gap.
+                lacks_part = lacks_part && self.entry(at - 1).is_ok_and(|entry| entry.is_part);
+                if !is_gap && !lacks_part {
+                    self.gaps.insert(at);
+                    is_gap = true;
+                }
                 continue;
             }
-            is_gap = false;
+            (is_gap, lacks_part) = (false, false);
             let chunk = chunk?;
             let mut reader = Reader::new(&chunk, "a chunk");
             while !reader.is_empty() {
@@ -221,8 +226,7 @@ impl<'a> Chunks<'a> {
                     return Err(damaged("records follow a large value in its chunk"));
                 }
                 if is_large && self.skips_lost && self.check_parts(at, size).as_ref().is_err_and(is_lost) {
-                    // Parts without a beginning are of the same gap.
-                    is_gap = true;
+                    lacks_part = true;
                     if take(Piece::Lost { head }, self.bytes)? { break } else { return Ok(()) }
                 }
                 let goes_on = if is_large {

@@ -5,9 +5,10 @@ use mantissa_store::Entry;
 use proptest::prelude::*;
 
 use crate::repository::Archive;
+use crate::store::Store;
 use crate::trial::{Memory, parses, restores};
 use crate::wire::{put_bytes, put_number};
-use crate::{KeyFile, Origin, Retention, Selection, Snapshot};
+use crate::{Gap, KeyFile, Origin, Place, Retention, Selection, Snapshot};
 
 /// Bytes that do not get smaller when they are compressed.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
@@ -213,6 +214,121 @@ fn what_can_not_be_read_is_set_aside_and_pruning_works_again() {
             archive.snapshots().map(|all| archive.verify(&all[all.len() - 1], &mut |_| {}).is_ok());
         assert_eq!(is_whole.ok(), Some(true));
     }
+}
+
+#[test]
+fn packs_that_no_index_tells_of_are_in_nobodys_way() {
+    // Without the index and the manifest, as if `create` had been killed, or with both damaged.
+    for is_killed in [true, false] {
+        let archive = Archive::init(Memory::new(usize::MAX), None).expect("the config is stored");
+        let dump = dump(&[("a", &noise(1, 5000)), ("b", &noise(2, 50_000))]);
+        create(&archive, &dump, 1000).expect("there is room for it");
+        for name in archive.store.names() {
+            let is_pack = name.starts_with("packs/");
+            if is_pack || (!is_killed && name != "config") {
+                archive.store.damage(30, |other| other == name);
+            } else if name != "config" {
+                archive.store.delete(&name).expect("it can be removed");
+            }
+        }
+        create(&archive, &dump, 2000).expect_err("the pack is in the way");
+        for count in [if is_killed { 1 } else { 3 }, 0] {
+            let repaired = archive.repair(true, &mut |_, _| {}).expect("it can be repaired");
+            assert_eq!((repaired.packs, repaired.set_aside.len(), repaired.whole), (0, count, 0));
+        }
+        create(&archive, &dump, 3000).expect("nothing is in the way");
+        assert_eq!(whole(&archive), [true]);
+        assert_eq!(archive.repair(true, &mut |_, _| {}).map(|repaired| repaired.packs).ok(), Some(1));
+    }
+}
+
+#[test]
+fn chunks_of_packs_that_are_gone_are_looked_for_once_in_all_others() {
+    let archive = Archive::init(Memory::new(usize::MAX), None).expect("the config is stored");
+    let texts: Vec<_> = (0..60).map(|number| noise(number, 60_000)).collect();
+    let names: Vec<_> = (0..60).map(|number| format!("key:{number:02}")).collect();
+    let values: Vec<_> = names.iter().zip(&texts).map(|(name, text)| (&name[..], &text[..])).collect();
+    for (time, count) in (1..).zip([10, 20, 30, 40]) {
+        create(&archive, &dump(&values[..count]), time * 1000).expect("there is room for it");
+    }
+    let old: Vec<_> = archive.store.names().into_iter().filter(|name| name.starts_with("packs/")).collect();
+    let remove = |name: &String| archive.store.delete(name).expect("it can be removed");
+    old.iter().for_each(remove);
+    // Two packs have all that these had.
+    create(&archive, &dump(&values[..50]), 5000).expect("there is room for it");
+    let [fifth] =
+        &archive.store.names().into_iter().filter(|name| name.starts_with("packs/")).collect::<Vec<_>>()[..]
+    else {
+        panic!("there is not one pack");
+    };
+    let bytes = archive.store.get(fifth).expect("it is there");
+    remove(fifth);
+    create(&archive, &dump(&values), 6000).expect("there is room for it");
+    archive.store.put_new(fifth, &bytes).expect("it was removed");
+    assert_eq!(whole(&archive), [true; 6]);
+    let before = archive.store.gets();
+    archive.verify(&archive.find("latest").expect("it is there"), &mut |_| {}).expect("it is whole");
+    let fourth = &archive.snapshots().expect("all of them can be read")[3];
+    let opened = archive.store.gets();
+    archive.verify(fourth, &mut |_| {}).expect("it is whole");
+    // The indexes of four packs that are gone, and those of the two that there are.
+    assert_eq!(archive.store.gets() - opened, 6, "{} before", opened - before);
+    for at in [1_000_000, 50_000] {
+        let sixth = |name: &str| name.starts_with("packs/") && name != fifth;
+        for is_meant in [&(|name: &str| name == fifth) as &dyn Fn(&str) -> bool, &sixth] {
+            assert_eq!(archive.store.damage(at, is_meant), 1);
+            assert_eq!(whole(&archive)[..4], [true; 4]);
+            assert_eq!(archive.store.damage(at, is_meant), 1);
+        }
+    }
+}
+
+fn key(text: &str) -> Place {
+    Place::Key { database: 0, key: text.as_bytes().to_vec() }
+}
+
+#[test]
+fn the_key_beside_a_gap_is_named_if_it_lacks_parts() {
+    let (large, other) = (noise(1, 400_000), noise(2, 100_000));
+    let tail = [&large[..300_000], &other].concat();
+    let values = |value, between| dump(&[("a", value), ("b", between), ("c", b"large enough for no part")]);
+    let others = (noise(3, 70_000), noise(4, 70_000));
+    for (second, is_value_whole) in [(values(&tail, &others.0), false), (values(&large, &others.1), true)] {
+        let archive = Archive::init(Memory::new(usize::MAX), None).expect("the config is stored");
+        create(&archive, &values(&large, &others.0), 1000).expect("there is room for it");
+        let before = archive.store.names();
+        create(&archive, &second, 2000).expect("there is room for it");
+        let is_new = |name: &str| name.starts_with("indexes/") && !before.iter().any(|old| old == name);
+        assert_eq!(archive.store.damage(20, is_new), 1);
+        let repaired = archive.repair(true, &mut |_, _| {}).expect("it can be repaired");
+        let [incomplete] = &repaired.incomplete[..] else { panic!("not one is incomplete: {repaired:?}") };
+        let gaps = match is_value_whole {
+            false => vec![Gap::Value(key("a")), Gap::Between(Some(key("a")), Some(key("b")))],
+            true => vec![Gap::Value(key("b")), Gap::Between(Some(key("b")), Some(key("c")))],
+        };
+        assert_eq!(incomplete.gaps, gaps);
+        let all = Selection { skips_lost: true, ..Selection::default() };
+        let latest = archive.find("latest").expect("it is there");
+        let done = archive.restore(&latest, &all, std::io::sink(), &mut |_| {}).expect("the rest is there");
+        assert_eq!((done.keys, done.gaps > 0), (2, true));
+    }
+}
+
+#[test]
+fn a_gap_is_one_however_many_keys_were_in_it() {
+    let (archive, _, _) = damaged_archive(None);
+    let before = archive.snapshots().expect("all of them can be read");
+    let index = |name: &str| name.starts_with("indexes/");
+    let second: Vec<_> = before[1].manifest.packs.iter().map(crate::pack::index_object).collect();
+    let second = second
+        .iter()
+        .find(|name| index(name) && **name != crate::pack::index_object(&before[0].manifest.packs[0]));
+    let second = second.expect("it has a pack of its own");
+    assert_eq!(archive.store.damage(20, |name| name == second), 1);
+    let keys = (320..340).map(|number| format!("key:{number}").into_bytes()).collect();
+    let lost = Selection { keys, skips_lost: true, ..Selection::default() };
+    let done = archive.restore(&before[1], &lost, std::io::sink(), &mut |_| {}).expect("nothing is no error");
+    assert_eq!((done.keys, done.gaps), (0, 1));
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub struct Memory {
     puts: Mutex<usize>,
     deletes_max: usize,
     deletes: Mutex<usize>,
+    gets: Mutex<usize>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -31,8 +32,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Memory {
     /// None yet.
     pub fn new(puts_max: usize) -> Self {
-        let (puts, deletes) = (Mutex::new(0), Mutex::new(0));
-        Memory { objects: Mutex::default(), puts_max, puts, deletes_max: usize::MAX, deletes }
+        let (puts, deletes, gets) = (Mutex::new(0), Mutex::new(0), Mutex::new(0));
+        Memory { objects: Mutex::default(), puts_max, puts, deletes_max: usize::MAX, deletes, gets }
     }
 
     /// The same objects; some more are stored, some are removed.
@@ -57,6 +58,11 @@ impl Memory {
     /// How many puts there were.
     pub fn puts(&self) -> usize {
         *locked(&self.puts)
+    }
+
+    /// How many objects were read as a whole.
+    pub fn gets(&self) -> usize {
+        *locked(&self.gets)
     }
 
     /// How many bytes the objects have.
@@ -90,11 +96,12 @@ impl Store for Memory {
     }
 
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        *locked(&self.gets) += 1;
         locked(&self.objects).get(name).cloned().ok_or_else(|| absent(name))
     }
 
     fn get_range(&self, name: &str, offset: u64, size: u64) -> io::Result<Vec<u8>> {
-        let bytes = self.get(name)?;
+        let bytes = locked(&self.objects).get(name).cloned().ok_or_else(|| absent(name))?;
         let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
         let part = end.and_then(|end| bytes.get(offset as usize..end));
         part.map(<[u8]>::to_vec).ok_or_else(|| damaged(format!("{name}: it ends early")))

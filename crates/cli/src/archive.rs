@@ -231,8 +231,7 @@ fn restore(options: &Restore) -> io::Result<bool> {
         let expected = if selection.is_all() { bytes } else { 0 };
         let store = |dump| transfer::restore(dump, expected, &target, &import);
         let (restored, is_whole) = archive.read(&snapshot, &selection, &mut |_| {}, store)?;
-        tell_gaps(restored.gaps);
-        return Ok(is_whole);
+        return Ok(tell_gaps(restored.gaps) && is_whole);
     };
     let bar = bar("restoring", bytes);
     let restored = whole_file::write(path, |out| {
@@ -240,16 +239,17 @@ fn restore(options: &Restore) -> io::Result<bool> {
     })?;
     bar.finish_and_clear();
     tell_written(path, restored.keys);
-    tell_gaps(restored.gaps);
-    Ok(true)
+    Ok(tell_gaps(restored.gaps))
 }
 
-fn tell_gaps(gaps: usize) {
+/// Says how much was left out; whether nothing was.
+fn tell_gaps(gaps: usize) -> bool {
     match gaps {
         0 => {}
         1 => eprintln!("left out what is lost at one place"),
         gaps => eprintln!("left out what is lost at {gaps} places"),
     }
+    gaps == 0
 }
 
 /// Restores the state of a second into a folder, or keys of it as those of a snapshot.

@@ -1,12 +1,13 @@
-//! Files and folders that are being made: none is left when Ctrl-C or SIGTERM ends the program.
+//! Files and folders that are being made: none is left when Ctrl-C, SIGTERM or a closed terminal
+//! ends the program.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, PoisonError, mpsc};
 use std::thread;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -44,9 +45,13 @@ impl Drop for Unfinished {
 
 /// Starts a thread that waits for the signals, those of them that are not ignored.
 fn watch() {
-    let signals: Vec<_> = [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)).collect();
-    let Ok(mut signals) = Signals::new(signals) else { return };
+    let signals = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
+    let signals: Vec<_> = signals.collect();
+    let (ready, is_ready) = mpsc::channel::<()>();
+    // The thread installs the handlers: without one the signals do what they did.
     let waiting = thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let Ok(mut signals) = Signals::new(signals) else { return };
+        drop(ready);
         for signal in signals.forever() {
             let paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
             paths.iter().for_each(|path| remove(path));
@@ -54,8 +59,9 @@ fn watch() {
             let _ = emulate_default_handler(signal);
         }
     });
-    // Without a thread the signals are of no effect, which is not worse than no file.
-    let _ = waiting;
+    // The other end is dropped when the handlers are there, or will not be.
+    let _ = is_ready.recv();
+    drop(waiting);
 }
 
 fn remove(path: &Path) {

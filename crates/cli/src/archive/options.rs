@@ -140,7 +140,8 @@ pub(crate) struct Restore {
     /// Only keys of this database
     #[arg(short = 'n', long, value_name = "NUMBER")]
     pub(crate) database: Option<u32>,
-    /// Leave out what is lost of a snapshot that is damaged, and tell at how many places
+    /// Leave out what is lost of a snapshot that is damaged, and tell at how many places. The exit code is 1
+    /// if anything was left out
     #[arg(long, conflicts_with = "at")]
     skip_lost: bool,
     /// Replace keys that are in the server already

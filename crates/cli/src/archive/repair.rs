@@ -37,7 +37,11 @@ fn told(repaired: &Repaired, is_dry: bool) -> String {
     }
     for object in &repaired.set_aside {
         let moved = if is_dry { "would be moved" } else { "was moved" };
-        lines.push(format!("{object}: it can not be read and {moved} to damaged/"));
+        let reason = match object.starts_with("packs/") {
+            true => "no index says what is in it, so it",
+            false => "it can not be read and",
+        };
+        lines.push(format!("{object}: {reason} {moved} to damaged/"));
     }
     repaired.incomplete.iter().for_each(|snapshot| lines.extend(lacks(snapshot)));
     if repaired.damaged.is_empty() && repaired.set_aside.is_empty() {
