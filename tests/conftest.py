@@ -2,6 +2,7 @@
 
 import gc
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -10,6 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from support.seeds import run_seed  # noqa: E402
 from support.servers import Server, oracle_path, starting, subject_is_oracle, subject_path  # noqa: E402
+
+# Shells have what runs in the background ignore Ctrl-C, and so would all programs that are started here.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():

@@ -128,7 +128,8 @@ def test_a_long_read_counts_once_and_marks_its_key_as_used(start_server):
     with server.connect() as client:
         for command in write_hash(1):
             client.call(*map(str, command))
-        before, frequency = hits(client), client("OBJECT", "FREQ", "key").plain()
+        frequency = client("OBJECT", "FREQ", "key").plain()
+        before = hits(client)
         assert len(client("HGETALL", "key").plain()) == 2 * COUNT
         assert hits(client) == before + 1
         assert client("OBJECT", "FREQ", "key").plain() == frequency + 1

@@ -155,6 +155,11 @@ fn hash_of_key(key: &[u8]) -> u64 {
     hash_of(packed::string(key))
 }
 
+/// The hashes of packed members, as those of a part.
+fn hashes(members: &[u8], id: NodeId) -> Vec<(u64, NodeId)> {
+    keys_in(members).map(|key| (hash_of_key(key), id)).collect()
+}
+
 /// Where the child at a place begins among children side by side, of which there may be none.
 fn start_of(kind: u8, bytes: &[u8], index: usize) -> usize {
     (0..index).fold(0, |at, _| if at < bytes.len() { at + child_sizes(kind, &bytes[at..]).1 } else { at })
@@ -336,14 +341,6 @@ impl Tree {
         Index::build(&items, |_, _, _| false)
     }
 
-    /// The hashes of packed members that an index is to have, as those of a part.
-    fn hashes(&self, members: &[u8], id: NodeId) -> Vec<(u64, NodeId)> {
-        match self.index {
-            Some(_) => keys_in(members).map(|key| (hash_of_key(key), id)).collect(),
-            None => Vec::new(),
-        }
-    }
-
     /// Carries out a change below this tree: `place` is not empty, or the change is one of its children.
     /// False if there is no such place.
     pub fn apply(&mut self, place: &[usize], op: &Op<'_>) -> bool {
@@ -478,7 +475,12 @@ impl Tree {
         if after > BLOCK_BYTES || may_join && self.has_neighbour_with_room(id, after) {
             return None;
         }
-        let moved = Moved { gone: self.hashes(&children[from..to], id), come: self.hashes(new, id) };
+        let replaced = &children[from..to];
+        let keeps_keys = self.index.is_none() || removed == added && keys_in(replaced).eq(keys_in(new));
+        let mut moved = Moved::default();
+        if !keeps_keys {
+            moved = Moved { gone: hashes(replaced, id), come: hashes(new, id) };
+        }
         let Part::Block { bytes, len, count } = self.parts.get_mut(id as usize) else { return None };
         let keeps_memory = SharedBytes::allocation_bytes(after) == bytes.memory_usage();
         if let Some(block) = bytes.payload_mut().filter(|_| keeps_memory) {
