@@ -9,10 +9,9 @@ use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
 use mantissa_persist::write::{Encoder, WriteOptions};
 
 use crate::chunker::{Cuts, Gear};
-use crate::keys::ChunkName;
 use crate::manifest::{Facts, Manifest, Position};
 use crate::order::{sorted, string_size};
-use crate::pack::{PackWriter, each_pack};
+use crate::pack::{PlacedChunks, Places, each_pack};
 use crate::repository::{Archive, Snapshot};
 use crate::sort::{FUNCTION, Sorter, key_head};
 use crate::store::Store;
@@ -99,61 +98,42 @@ impl LoadTarget for Collector {
 /// Names chunks and stores those that are new.
 struct Chunks<'a, S> {
     archive: &'a Archive<S>,
-    /// For each chunk its pack and its number there.
-    known: HashMap<ChunkName, (u32, u32)>,
-    packs: Vec<ChunkName>,
-    writer: PackWriter<'a>,
-    in_pack: u32,
+    placed: PlacedChunks<'a>,
     manifest: Manifest,
 }
 
 impl<'a, S: Store> Chunks<'a, S> {
     fn new(archive: &'a Archive<S>, facts: Facts) -> io::Result<Self> {
         let store = &archive.store;
-        let (mut known, mut packs) = (HashMap::new(), Vec::new());
+        let mut places = Places::default();
         // What others say is stored anew.
-        each_pack(store, &archive.keys, |name, index| {
-            for (number, chunk) in index.chunks().enumerate() {
-                known.entry(chunk.name).or_insert((packs.len() as u32, number as u32));
-            }
-            packs.push(name);
-        })?;
-        let writer = PackWriter::new(store, &archive.keys)?;
+        each_pack(store, &archive.keys, |name, index| places.add_pack(name, index, |_| true))?;
+        let placed = PlacedChunks::new(store, &archive.keys, places)?;
         let manifest = Manifest { facts, ..Manifest::default() };
-        Ok(Chunks { archive, known, packs, writer, in_pack: 0, manifest })
+        Ok(Chunks { archive, placed, manifest })
     }
 
     fn add(&mut self, bytes: &[u8], is_part: bool) -> io::Result<()> {
         // A part that has the bytes of records is another chunk.
         let name = self.archive.keys.chunk_name(bytes, is_part);
         self.manifest.facts.bytes += bytes.len() as u64;
-        if let Some(&(pack, number)) = self.known.get(&name) {
-            self.manifest.push(pack, u64::from(number));
-            return Ok(());
-        }
-        let place = (self.packs.len() as u32, self.in_pack);
-        self.known.insert(name, place);
-        self.manifest.push(place.0, u64::from(place.1));
-        self.manifest.facts.new_bytes += bytes.len() as u64;
-        self.in_pack += 1;
-        if let Some(pack) = self.writer.add(name, bytes, is_part)? {
-            self.packs.push(pack);
-            self.in_pack = 0;
-        }
+        let (pack, number, is_new) = self.placed.put(name, bytes, is_part)?;
+        self.manifest.push(pack as u32, number);
+        self.manifest.facts.new_bytes += if is_new { bytes.len() as u64 } else { 0 };
         Ok(())
     }
 
     /// The manifest, with the packs that it needs only.
-    fn finish(mut self) -> io::Result<Manifest> {
-        self.packs.extend(self.writer.finish()?);
+    fn finish(self) -> io::Result<Manifest> {
         let mut manifest = self.manifest;
-        manifest.facts.stored_bytes = self.writer.bytes_put;
+        let (Places { packs, .. }, stored_bytes) = self.placed.finish()?;
+        manifest.facts.stored_bytes = stored_bytes;
         let mut numbers = HashMap::new();
         for run in &mut manifest.runs {
             let next = numbers.len() as u32;
             let number = *numbers.entry(run.pack).or_insert(next);
             if number == next {
-                manifest.packs.push(self.packs[run.pack as usize]);
+                manifest.packs.push(packs[run.pack as usize]);
             }
             run.pack = number;
         }

@@ -178,19 +178,21 @@ pub(crate) fn each_pack(
 }
 
 /// For each pack that there is, its size in bytes.
-fn stored(store: &dyn Store) -> io::Result<HashMap<String, u64>> {
-    Ok(store.list("packs")?.into_iter().collect())
+pub(crate) fn stored(store: &dyn Store) -> io::Result<HashMap<PackName, u64>> {
+    let packs = store.list("packs")?.into_iter();
+    Ok(packs.filter_map(|(text, bytes)| Some((pack_name(&text)?, bytes))).collect())
 }
 
 /// The same as [`each_pack`] where it is known which packs there are.
 fn each_stored(
     store: &dyn Store,
     keys: &Keys,
-    stored: &HashMap<String, u64>,
+    stored: &HashMap<PackName, u64>,
     take: &mut dyn FnMut(PackName, &Index),
 ) -> io::Result<()> {
     for (text, _) in store.list("indexes")? {
-        let (Some(name), Some(bytes)) = (pack_name(&text), stored.get(&text)) else { continue };
+        let Some(name) = pack_name(&text) else { continue };
+        let Some(bytes) = stored.get(&name) else { continue };
         if let Some(index) = Index::find(store, keys, &name)?
             && index.stored_bytes() <= *bytes
         {
@@ -209,8 +211,15 @@ pub(crate) struct Places {
 
 impl Places {
     /// Takes note of a chunk of the pack that is the next in `packs`.
-    pub fn add(&mut self, name: ChunkName, number: usize) {
+    fn add(&mut self, name: ChunkName, number: usize) {
         self.chunks.entry(name).or_insert((self.packs.len() as u32, number as u32));
+    }
+
+    /// Takes note of a pack, and of those of its chunks for whose number `is_there` holds.
+    pub fn add_pack(&mut self, name: PackName, index: &Index, is_there: impl Fn(usize) -> bool) {
+        let chunks = (0..).zip(index.chunks()).filter(|(number, _)| is_there(*number));
+        chunks.for_each(|(number, chunk)| self.add(chunk.name, number));
+        self.packs.push(name);
     }
 
     pub fn has(&self, name: &ChunkName) -> bool {
@@ -303,6 +312,42 @@ impl<'a> PackWriter<'a> {
 
 /// An unpacked block.
 type Block = Arc<Vec<u8>>;
+
+/// Stores chunks that are nowhere yet, and knows where all of them are.
+pub(crate) struct PlacedChunks<'a> {
+    pub places: Places,
+    writer: PackWriter<'a>,
+    /// The number of chunks in the pack that is being written.
+    in_pack: usize,
+}
+
+impl<'a> PlacedChunks<'a> {
+    /// With the chunks of `places`.
+    pub fn new(store: &'a dyn Store, keys: &'a Keys, places: Places) -> io::Result<Self> {
+        Ok(PlacedChunks { places, writer: PackWriter::new(store, keys)?, in_pack: 0 })
+    }
+
+    /// Where a chunk is: the number of the pack, that of the chunk in it. True if it had to be stored.
+    pub fn put(&mut self, name: ChunkName, bytes: &[u8], is_part: bool) -> io::Result<(usize, u64, bool)> {
+        if let Some((pack, number)) = self.places.get(&name) {
+            return Ok((pack, number, false));
+        }
+        let (pack, number) = (self.places.packs.len(), self.in_pack);
+        self.places.add(name, number);
+        self.in_pack += 1;
+        if let Some(name) = self.writer.add(name, bytes, is_part)? {
+            self.places.packs.push(name);
+            self.in_pack = 0;
+        }
+        Ok((pack, number as u64, true))
+    }
+
+    /// Ends the last pack. Returns where the chunks are, and how many bytes were stored.
+    pub fn finish(mut self) -> io::Result<(Places, u64)> {
+        self.places.packs.extend(self.writer.finish()?);
+        Ok((self.places, self.writer.bytes_put))
+    }
+}
 
 /// A pack that is read from.
 struct OpenPack {
@@ -428,7 +473,7 @@ impl<'a> PackReader<'a> {
     fn look_elsewhere(&mut self, pack: usize) -> io::Result<()> {
         let stored = stored(self.store)?;
         for (number, open) in self.packs.iter_mut().enumerate() {
-            open.is_gone = number == pack || !stored.contains_key(&hex(&open.name));
+            open.is_gone = number == pack || !stored.contains_key(&open.name);
         }
         let gone = self.packs.iter().filter(|pack| pack.is_gone);
         let wanted: HashSet<_> = gone.flat_map(|pack| &pack.chunks).map(|chunk| chunk.2.name).collect();

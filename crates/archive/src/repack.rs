@@ -10,7 +10,7 @@ use std::io;
 
 use crate::keys::ChunkName;
 use crate::manifest::Manifest;
-use crate::pack::{Index, PackName, PackReader, PackWriter, each_pack, pack_name};
+use crate::pack::{Index, PackName, PackReader, PlacedChunks, Places, each_pack, stored};
 use crate::repository::{Archive, Snapshot};
 use crate::store::Store;
 
@@ -18,7 +18,7 @@ use crate::store::Store;
 type Needed = Vec<bool>;
 
 /// Where a chunk of an old pack is in the new ones: the number of the pack, that of the chunk.
-type Places = HashMap<(PackName, u64), (usize, u64)>;
+type Moves = HashMap<(PackName, u64), (usize, u64)>;
 
 /// Packs of which less than half is needed, with what is needed of them.
 pub(crate) struct Sparse(BTreeMap<PackName, Needed>);
@@ -33,9 +33,9 @@ impl Sparse {
                 runs.push((run.first, run.count));
             }
         }
-        let (mut sparse, stored) = (BTreeMap::new(), stored(archive)?);
+        let (mut sparse, stored) = (BTreeMap::new(), stored(&archive.store)?);
         for (name, runs) in needed {
-            if !stored.contains(&name) {
+            if !stored.contains_key(&name) {
                 continue;
             }
             let Some(index) = Index::find(&archive.store, &archive.keys, &name)? else { continue };
@@ -67,43 +67,33 @@ impl Sparse {
         if self.0.is_empty() {
             return Ok(snapshots);
         }
-        let (packs, places) = self.copy(archive)?;
+        let (packs, moves) = self.copy(archive)?;
         let rewritten = snapshots.into_iter().map(|snapshot| {
             if !snapshot.manifest.packs.iter().any(|name| self.0.contains_key(name)) {
                 return Ok(snapshot);
             }
-            replace(archive, &snapshot, moved(&snapshot.manifest, &packs, &places))
+            replace(archive, &snapshot, moved(&snapshot.manifest, &packs, &moves))
         });
         rewritten.collect()
     }
 
     /// Copies what is needed into new packs. Returns their names.
-    fn copy<S: Store>(&self, archive: &Archive<S>) -> io::Result<(Vec<PackName>, Places)> {
+    fn copy<S: Store>(&self, archive: &Archive<S>) -> io::Result<(Vec<PackName>, Moves)> {
         let names: Vec<_> = self.0.keys().copied().collect();
         let mut reader = PackReader::open(&archive.store, &archive.keys, &names)?;
-        let mut writer = PackWriter::new(&archive.store, &archive.keys)?;
-        let (mut packs, mut places, mut in_pack) = (Vec::new(), Places::new(), 0);
+        let mut placed = PlacedChunks::new(&archive.store, &archive.keys, Places::default())?;
+        let mut moves = Moves::new();
         for (number, (name, needed)) in self.0.iter().enumerate() {
             let needed = needed.iter().enumerate().filter(|(_, needed)| **needed);
             for (chunk, _) in needed {
                 let chunk = chunk as u64;
                 let (bytes, entry) = (reader.read(number, chunk)?, reader.entry(number, chunk)?);
-                places.insert((*name, chunk), (packs.len(), in_pack));
-                in_pack += 1;
-                if let Some(pack) = writer.add(entry.name, &bytes, entry.is_part)? {
-                    packs.push(pack);
-                    in_pack = 0;
-                }
+                let (pack, number, _) = placed.put(entry.name, &bytes, entry.is_part)?;
+                moves.insert((*name, chunk), (pack, number));
             }
         }
-        packs.extend(writer.finish()?);
-        Ok((packs, places))
+        Ok((placed.finish()?.0.packs, moves))
     }
-}
-
-/// The packs that there are.
-fn stored<S: Store>(archive: &Archive<S>) -> io::Result<HashSet<PackName>> {
-    Ok(archive.store.list("packs")?.iter().filter_map(|(text, _)| pack_name(text)).collect())
 }
 
 /// Has snapshots name the packs from which their chunks are read: others, where a pack is gone. What is
@@ -113,9 +103,9 @@ pub(crate) fn settle<S: Store>(
     snapshots: Vec<Snapshot>,
     is_real: bool,
 ) -> io::Result<Vec<Snapshot>> {
-    let stored = stored(archive)?;
+    let stored = stored(&archive.store)?;
     let named = snapshots.iter().flat_map(|snapshot| &snapshot.manifest.packs);
-    let gone: HashSet<PackName> = named.filter(|name| !stored.contains(*name)).copied().collect();
+    let gone: HashSet<PackName> = named.filter(|name| !stored.contains_key(*name)).copied().collect();
     let mut wanted: HashMap<ChunkName, Vec<(PackName, u64)>> = HashMap::new();
     for name in &gone {
         let Some(index) = Index::find(&archive.store, &archive.keys, name)? else { continue };
@@ -126,17 +116,17 @@ pub(crate) fn settle<S: Store>(
     if wanted.is_empty() {
         return Ok(snapshots);
     }
-    let (mut packs, mut places) = (Vec::new(), Places::new());
+    let (mut packs, mut moves) = (Vec::new(), Moves::new());
     each_pack(&archive.store, &archive.keys, |name, index| {
         for (number, chunk) in (0..).zip(index.chunks()) {
             for place in wanted.remove(&chunk.name).unwrap_or_default() {
-                places.insert(place, (packs.len(), number));
+                moves.insert(place, (packs.len(), number));
             }
         }
         packs.push(name);
     })?;
     let settled = snapshots.into_iter().map(|snapshot| {
-        let new = moved(&snapshot.manifest, &packs, &places);
+        let new = moved(&snapshot.manifest, &packs, &moves);
         match new.runs == snapshot.manifest.runs && new.packs == snapshot.manifest.packs {
             true => Ok(snapshot),
             false if is_real => replace(archive, &snapshot, new),
@@ -154,14 +144,14 @@ fn replace<S: Store>(archive: &Archive<S>, old: &Snapshot, new: Manifest) -> io:
 }
 
 /// The same snapshot with chunks at other places.
-fn moved(old: &Manifest, packs: &[PackName], places: &Places) -> Manifest {
+fn moved(old: &Manifest, packs: &[PackName], moves: &Moves) -> Manifest {
     let mut new = Manifest { facts: old.facts.clone(), ..Manifest::default() };
     new.facts.chunks = 0;
     let mut numbers: HashMap<PackName, u32> = HashMap::new();
     for run in &old.runs {
         let name = old.packs[run.pack as usize];
         for chunk in run.first..run.first + run.count {
-            let (name, chunk) = match places.get(&(name, chunk)) {
+            let (name, chunk) = match moves.get(&(name, chunk)) {
                 Some((pack, chunk)) => (packs[*pack], *chunk),
                 None => (name, chunk),
             };

@@ -13,12 +13,14 @@
 //! with packs that are there twice at most. Damage is what two readings in a row agree on; an error of the
 //! store ends it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::keys::random;
 use crate::lacks::{self, Incomplete, Lists};
-use crate::pack::{ChunkEntry, Index, PackName, PackWriter, Places, index_object, pack_name, pack_object};
+use crate::pack::{
+    ChunkEntry, Index, PackName, PlacedChunks, Places, index_object, pack_name, pack_object, stored,
+};
 use crate::repository::{Archive, Snapshot};
 use crate::store::Store;
 use crate::wire::{Reader, hex};
@@ -138,10 +140,9 @@ impl<S: Store> Archive<S> {
         unreadable: &mut Vec<String>,
         report: &mut dyn FnMut(u64, u64),
     ) -> io::Result<(usize, Vec<Suspect>)> {
-        let stored: BTreeMap<_, _> = self.store.list("packs")?.into_iter().collect();
+        let stored = stored(&self.store)?;
         let (total, mut done, mut read) = (stored.values().sum(), 0, 0);
-        let mut without_index: BTreeSet<_> =
-            stored.keys().filter(|text| pack_name(text).is_some()).cloned().collect();
+        let mut without_index: BTreeSet<PackName> = stored.keys().copied().collect();
         let mut suspects = Vec::new();
         for (text, _) in self.store.list("indexes")? {
             let Some(name) = pack_name(&text) else { continue };
@@ -155,20 +156,19 @@ impl<S: Store> Archive<S> {
                 Ok(index) => index,
             };
             lists.add(&name, &index);
-            let Some(bytes) = stored.get(&text) else { continue };
+            let Some(bytes) = stored.get(&name) else { continue };
             read += 1;
-            without_index.remove(&text);
+            without_index.remove(&name);
             let is_whole = self.whole_chunks(&name, &index, &mut |_, _| Ok(()))?;
             done += bytes;
             report(done, total);
             if is_whole.iter().all(|is_whole| *is_whole) {
-                (0..).zip(index.chunks()).for_each(|(number, chunk)| places.add(chunk.name, number));
-                places.packs.push(name);
+                places.add_pack(name, &index, |_| true);
             } else {
                 suspects.push(Suspect { name, index, is_whole });
             }
         }
-        unreadable.extend(without_index.iter().map(|text| format!("packs/{text}")));
+        unreadable.extend(without_index.iter().map(pack_object));
         Ok((read, suspects))
     }
 
@@ -196,18 +196,11 @@ impl<S: Store> Archive<S> {
         places: &mut Places,
         is_real: bool,
     ) -> io::Result<Vec<DamagedPack>> {
-        let mut writer = PackWriter::new(&self.store, &self.keys)?;
-        let mut in_pack = 0;
+        let mut placed = PlacedChunks::new(&self.store, &self.keys, std::mem::take(places))?;
         for Suspect { name, index, is_whole } in suspects {
             let again = self.whole_chunks(name, index, &mut |chunk, bytes| {
-                if !is_real || places.has(&chunk.name) {
-                    return Ok(());
-                }
-                places.add(chunk.name, in_pack);
-                in_pack += 1;
-                if let Some(pack) = writer.add(chunk.name, bytes, chunk.is_part)? {
-                    places.packs.push(pack);
-                    in_pack = 0;
+                if is_real {
+                    placed.put(chunk.name, bytes, chunk.is_part)?;
                 }
                 Ok(())
             })?;
@@ -216,12 +209,10 @@ impl<S: Store> Archive<S> {
                 return Err(io::Error::other(format!("{object}: each time other bytes of it are read")));
             }
             if !is_real {
-                let chunks = (0..).zip(index.chunks()).zip(is_whole).filter(|(_, is_whole)| **is_whole);
-                chunks.for_each(|((number, chunk), _)| places.add(chunk.name, number));
-                places.packs.push(*name);
+                placed.places.add_pack(*name, index, |number| is_whole[number]);
             }
         }
-        places.packs.extend(writer.finish()?);
+        (*places, _) = placed.finish()?;
         let damaged = suspects.iter().map(|pack| DamagedPack {
             object: pack_object(&pack.name),
             chunks: pack.is_whole.len(),

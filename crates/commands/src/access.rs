@@ -11,6 +11,7 @@ mod carried;
 mod collected;
 mod evict;
 pub(crate) mod image;
+mod lookups;
 pub(crate) mod selected;
 mod strings;
 mod sweep;
