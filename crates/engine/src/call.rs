@@ -72,7 +72,7 @@ pub struct Record {
 }
 
 /// Runs a client's request that has been admitted, and replies, unless it is to be run again
-/// ([`crate::session::Rerun`]) or has left an image.
+/// ([`crate::session::Rerun`]), was put off, or has left an image.
 pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>, reply: &mut Reply) {
     let (start, logged_lsn) = (reply.len(), context.outbox.logged_lsn);
     let sweep = if call.sweeps() { Some(context.engine.scripting.begin_sweep()) } else { None };
@@ -88,7 +88,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
     if context.outbox.logged_lsn != logged_lsn {
         session.logged_lsn = context.outbox.logged_lsn;
     }
-    if context.image.is_none() {
+    if context.image.is_none() && !context.is_put_off {
         request_ended(context, session, call, &outcome, (reply, start));
     }
 }
@@ -243,7 +243,7 @@ fn run_data(
     let keeps_lock = std::mem::take(&mut context.keeps_lock) && command.info.flags.has(Flags::FAST);
     let is_replayed = context.is_loading;
     let read = session.rerun.is_noted.then(|| (session.part.take(), session.rerun.lent.take()));
-    let Context { active, now_ms, random_state, collected, outbox, .. } = context;
+    let Context { active, now_ms, random_state, collected, outbox, puts_off_images, .. } = context;
     let mode = mode_of_request(session, call, is_replayed);
     let start = reply.len();
     let mut access =
@@ -271,6 +271,10 @@ fn run_data(
         true => image(engine, &mut access, call, read.as_ref().and_then(|(part, _)| part.as_ref())),
         false => None,
     };
+    let is_put_off = *puts_off_images && image.as_ref().is_some_and(|image| image.work.is_none());
+    if is_put_off {
+        access.forget_lookups();
+    }
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -294,6 +298,11 @@ fn run_data(
     }
     let Some(image) = image else { return outcome };
     reply.truncate(start);
+    if is_put_off {
+        free(image, engine);
+        context.is_put_off = true;
+        return Ok(());
+    }
     read_or_leave(context, session, args, handler, image, reply)
 }
 

@@ -56,6 +56,10 @@ pub struct Context<'e> {
     pub sampler: Sampler,
     /// A request that reads a large value may leave that to [`crate::execute::read_image`].
     pub leaves_images: bool,
+    /// A request that reads a large value is put off: the thread is reading another one.
+    pub puts_off_images: bool,
+    /// The present request was put off.
+    pub(crate) is_put_off: bool,
     /// What the present request has left.
     pub(crate) image: Option<Image>,
     /// Effects of the present command, for its commit.
@@ -148,6 +152,8 @@ impl<'e> Context<'e> {
             evictor: Evictor::default(),
             sampler: Sampler::default(),
             leaves_images: false,
+            puts_off_images: false,
+            is_put_off: false,
             image: None,
             collected,
             outbox: Outbox::new(worker, engine),

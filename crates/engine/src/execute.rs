@@ -26,7 +26,8 @@ const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 pub enum Progress {
     /// The request has run, was queued or was refused, and its reply is written.
     Done,
-    /// CLIENT PAUSE, a slow disk or a value on disk holds it back. The caller executes it again later.
+    /// CLIENT PAUSE, a slow disk, a value on disk or another long read ([`Context::puts_off_images`]) holds it
+    /// back. The caller executes it again later.
     Postponed,
     /// The request has left a large value to read, as [`Context::leaves_images`] allows. The caller calls
     /// [`read_image`], which replies.
@@ -107,7 +108,8 @@ fn run(
         call::run_request(context, session, call, suppressed.as_deref_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
-        if session.rerun.is_noted && fetch::is_to_rerun(context, session) {
+        let is_to_rerun = session.rerun.is_noted && fetch::is_to_rerun(context, session);
+        if std::mem::take(&mut context.is_put_off) || is_to_rerun {
             reply.truncate(start);
             return Progress::Postponed;
         }

@@ -46,6 +46,7 @@ pub mod log;
 pub mod memory_limit;
 pub mod metrics;
 mod monitor;
+pub mod nested_loop;
 mod own_expiry;
 pub mod persistence;
 mod pubsub;

@@ -6,7 +6,6 @@
 
 pub mod functions;
 pub mod machine;
-pub mod nested_loop;
 pub mod running;
 pub mod source;
 

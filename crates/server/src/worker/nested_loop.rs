@@ -1,17 +1,23 @@
-//! The event loop within a slow script: a script that runs for long serves the other connections of its
-//! worker from within ([`nested_loop::serve_others`]).
+//! The event loop within a long command: a slow script, or a read of a large value, serves the other
+//! connections of its worker from within ([`nested_loop::serve_others`]).
 //!
-//! The worker lends the thread everything but what the running command uses. The session that runs the
-//! script is not in its place meanwhile: what comes for it is kept until the script has ended.
+//! The worker lends the thread everything but what the running command uses. The session that runs it is not
+//! in its place meanwhile: what comes for it is kept until the command has ended.
+//!
+//! A read of a large value within one of another is put off until that has ended. Otherwise the first would
+//! wait for the second.
 
 use std::collections::HashMap;
 
 use mantissa_engine::Engine;
 use mantissa_engine::batch::Request;
 use mantissa_engine::blocking::Deadlines;
+use mantissa_engine::context::Context;
 use mantissa_engine::execute::Progress;
+use mantissa_engine::host;
+use mantissa_engine::nested_loop::{self, NestedLoop};
 use mantissa_engine::registry::Command;
-use mantissa_engine::scripting::nested_loop::{self, NestedLoop};
+use mantissa_engine::session::Session;
 use mantissa_engine::warning;
 use mantissa_net::{Conn, Driver};
 use mantissa_protocol::Reply;
@@ -26,7 +32,7 @@ use crate::connection::Connection;
 use crate::inbox::Message;
 use crate::network::Network;
 
-/// The connection whose session runs a script: it is not in its place.
+/// The connection whose session is inside a long command: it is not in its place.
 pub(super) struct Suspended {
     pub(super) conn: Conn,
     /// Its connection has ended.
@@ -35,7 +41,7 @@ pub(super) struct Suspended {
     pub(super) messages: Vec<Message>,
 }
 
-/// What a worker lends to a script.
+/// What a worker lends to a long command.
 struct LentWorker<'a, 'e> {
     engine: &'e Engine,
     network: &'e Network,
@@ -56,7 +62,9 @@ struct LentWorker<'a, 'e> {
     inspected: &'a mut usize,
     last_tick_ms: &'a mut i64,
     conn: Conn,
-    /// What serves them, from the first time on until the script ends.
+    /// Whether the command reads a large value.
+    is_read: bool,
+    /// What serves them, from the first time on until the command ends.
     worker: Option<Box<Worker<'e>>>,
 }
 
@@ -83,13 +91,14 @@ impl NestedLoop for LentWorker<'_, '_> {
         let mut worker = self.worker.take().unwrap_or_else(|| {
             self.driver.hold_reading(self.conn);
             let mut worker = Box::new(Worker::new(self.engine, self.network, self.number));
+            worker.context.puts_off_images = self.is_read;
             worker.suspended = Some(Suspended { conn: self.conn, closed: false, messages: Vec::new() });
             worker
         });
         self.exchange(&mut worker);
         worker.has_paused = *self.has_paused;
         if let Err(error) = self.driver.run_nested(&mut *worker) {
-            warning!("Serving clients beside a script failed: {error}");
+            warning!("Serving clients beside a long command failed: {error}");
         }
         worker.context.refresh();
         worker.read_messages(self.driver);
@@ -106,7 +115,7 @@ impl NestedLoop for LentWorker<'_, '_> {
     }
 }
 
-impl Worker<'_> {
+impl<'e> Worker<'e> {
     /// Runs a request that may run a script, which may serve other clients meanwhile.
     pub(super) fn execute_script(
         &mut self,
@@ -116,7 +125,24 @@ impl Worker<'_> {
         (request, command): (&Request, Option<&'static Command>),
         reply: &mut Reply,
     ) -> Progress {
-        let args = request.args(input, &self.batch.slices);
+        let slices = std::mem::take(&mut self.batch.slices);
+        let args = request.args(input, &slices);
+        let progress = self.lend(driver, connection, false, |context, session| {
+            execute_guarded(context, session, (command, args), request.hash, reply)
+        });
+        self.batch.slices = slices;
+        progress
+    }
+
+    /// Runs a part of a client's request, which may serve other clients meanwhile. `is_read`: it reads a large
+    /// value.
+    pub(super) fn lend<R>(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        is_read: bool,
+        work: impl FnOnce(&mut Context<'e>, &mut Session) -> R,
+    ) -> R {
         if connection.moving_to.take().is_some() {
             // It could leave while it is not in its place.
             driver.stay(connection.conn);
@@ -141,11 +167,11 @@ impl Worker<'_> {
             inspected: &mut self.inspected,
             last_tick_ms: &mut self.last_tick_ms,
             conn: connection.conn,
+            is_read,
             worker: None,
         };
         let (context, session) = (&mut self.context, &mut connection.session);
-        let work = || execute_guarded(context, session, (command, args), request.hash, reply);
-        let progress = nested_loop::lend(&mut nested, work);
+        let result = nested_loop::lend(&mut nested, || work(context, session));
         if let Some(suspended) = nested.worker.and_then(|mut worker| worker.suspended.take()) {
             connection.weight.forget_magnitude();
             connection.session.killed |= suspended.closed;
@@ -154,7 +180,10 @@ impl Worker<'_> {
             }
             let worker = self.context.worker;
             suspended.messages.into_iter().for_each(|message| self.network.post(worker, message));
+            if is_read && self.has_paused {
+                self.network.post(worker, Message::Engine(host::Message::Resume));
+            }
         }
-        progress
+        result
     }
 }

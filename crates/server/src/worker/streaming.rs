@@ -2,19 +2,33 @@
 
 use mantissa_engine::batch::Request;
 use mantissa_engine::execute::{self, Progress};
+use mantissa_engine::nested_loop;
 use mantissa_engine::registry::Command;
 use mantissa_net::{Driver, Outlet};
 use mantissa_protocol::{Reply, Sink};
+use mantissa_sys::QuickInstant;
 
 use super::{Worker, execute_guarded, guarded};
 use crate::connection::Connection;
 
-/// The kernel, which takes what it can hold.
-struct Kernel(Outlet);
+/// How long a large value is read before the worker's other clients are served, each time, in ns.
+const READ_NS: u64 = 1_000_000;
+
+/// The kernel, which takes what it can hold if there is a way for the reply. The worker's other clients are
+/// served in between.
+struct Kernel {
+    outlet: Option<Outlet>,
+    served: QuickInstant,
+}
 
 impl Sink for Kernel {
     fn take(&mut self, bytes: &[u8]) -> usize {
-        self.0.send(bytes)
+        let count = self.outlet.as_ref().map_or(0, |outlet| outlet.send(bytes));
+        if QuickInstant::now().nanos_since(self.served) >= READ_NS {
+            nested_loop::serve_others();
+            self.served = QuickInstant::now();
+        }
+        count
     }
 }
 
@@ -49,13 +63,23 @@ impl Worker<'_> {
         request: &Request,
         reply: &mut Reply,
     ) {
-        if let Some(outlet) = self.outlet(driver, connection) {
-            reply.stream_to(Box::new(Kernel(outlet)));
+        let is_long = self.context.streams_image();
+        if is_long {
+            let outlet = self.outlet(driver, connection);
+            reply.stream_to(Box::new(Kernel { outlet, served: QuickInstant::now() }));
         }
-        let args = request.args(input, &self.batch.slices);
-        let (context, session) = (&mut self.context, &mut connection.session);
+        let slices = std::mem::take(&mut self.batch.slices);
+        let args = request.args(input, &slices);
         let read = |context: &mut _, session: &mut _| execute::read_image(context, session, args, reply);
-        let is_whole = guarded(context, session, args, read);
+        let is_whole = if is_long && self.suspended.is_none() {
+            // What requests before this one have left for others comes before what others leave meanwhile.
+            self.deliver_local(driver);
+            self.context.outbox.end_iteration(!self.pending.is_empty());
+            self.lend(driver, connection, true, |context, session| guarded(context, session, args, read))
+        } else {
+            guarded(&mut self.context, &mut connection.session, args, read)
+        };
+        self.batch.slices = slices;
         let streamed = reply.end_streaming();
         if is_whole == Some(false) {
             connection.session.killed = true;
@@ -76,6 +100,6 @@ impl Worker<'_> {
     fn outlet(&self, driver: &Driver, connection: &Connection) -> Option<Outlet> {
         let is_confirmed = self.context.outbox.required_lsn <= self.context.engine.aof.confirmed();
         let may_leave = is_confirmed && connection.pending_replies.is_none() && !connection.is_replica;
-        if may_leave && self.context.streams_image() { driver.outlet(connection.conn) } else { None }
+        if may_leave { driver.outlet(connection.conn) } else { None }
     }
 }

@@ -1,8 +1,9 @@
-//! The nested event loop of a worker whose script is slow.
+//! The nested event loop of a worker that is inside a long command.
 //!
-//! While a command that may run a script is executed, the worker lends the rest of its state to its thread.
-//! A slow script calls [`serve_others`] now and then: it handles the events of the worker's other
-//! connections. A command among them that needs what the script holds is refused with `BUSY`.
+//! While a script runs or a large value is read, the worker lends the rest of its state to its thread. Both
+//! call [`serve_others`] now and then: it handles the events of the worker's other connections. A command
+//! among them that needs what a slow script holds is refused with `BUSY`. What reads a large value holds
+//! nothing.
 
 use scoped_tls_hkt::scoped_thread_local;
 
