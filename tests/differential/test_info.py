@@ -164,8 +164,12 @@ def test_the_time_of_event_loops(servers):
             return int(stats["instantaneous_eventloop_cycles_per_sec"]) > 0
 
         eventually(has_rates, "turns have no rate")
-        connection("CONFIG", "RESETSTAT")
-        assert int(figures(connection, "debug")["eventloop_duration_max"]) < 50_000
+
+        def has_begun_anew():
+            connection("CONFIG", "RESETSTAT")
+            return int(figures(connection, "debug")["eventloop_duration_max"]) < 50_000
+
+        eventually(has_begun_anew, "CONFIG RESETSTAT keeps the longest turn")
 
 
 def test_commands_of_scripts_do_not_count_twice(servers):

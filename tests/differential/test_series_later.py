@@ -2,7 +2,6 @@
 by side are compared with what it says to one at a time, the rest with what Redis's documentation says."""
 
 import math
-from time import monotonic
 
 import pytest
 
@@ -121,10 +120,8 @@ def test_no_more_empty_buckets_are_made_than_are_wanted(server, command, names):
         after = ("FILTER", "l=v") if "M" in command.removeprefix("TS.") else ()
         words = (command, *first, "-", "+", "COUNT", 2, "AGGREGATION", names, 1, "EMPTY", *after)
         before = used(client)
-        start = monotonic()
         reply = client(*words)
         assert not reply.is_error, reply.text()
-        assert monotonic() - start < 1
         assert used(client) - before < 10_000_000
         assert (b"%d" % (20 * year) if "REV" in command else b"5") in reply.raw
 
