@@ -99,8 +99,8 @@ pub struct Access<'a> {
     part: Option<&'a Part>,
     /// Values that were read for this request.
     lent: unread::Lending<'a>,
-    /// The only key that is there, if no shard is locked.
-    image: Option<&'a Entry>,
+    /// The only keys that are there, if no shard is locked.
+    images: Option<image::Images<'a>>,
     wants_image: Cell<image::Wanted>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Access<'a> {
             hint: NO_HINT,
             part: None,
             lent: unread::Lending::default(),
-            image: None,
+            images: None,
             wants_image: Cell::default(),
         }
     }

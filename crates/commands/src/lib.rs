@@ -51,6 +51,7 @@ mod topk;
 mod unpack;
 mod vector_set;
 
+pub use access::image::Images;
 pub use access::selected::Window;
 pub use access::work::{Work, WorkDone};
 pub use access::{

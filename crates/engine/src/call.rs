@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{KeyHash, LockedShards};
+use mantissa_store::{Entry, KeyHash, LockedShards};
 use mantissa_sys::{QuickInstant, simulation};
 
 use crate::commit::commit;
@@ -322,7 +322,7 @@ fn reads_much(command: &Command, args: Args<'_>) -> bool {
     command.info.reads_much.is_some_and(|reads_much| reads_much(own))
 }
 
-/// An image of the value at the only key of a call, with what was read of it if it is on disk.
+/// Images of the values at the keys of a call, with what was read of the only one if it is on disk.
 #[cold]
 fn image(
     engine: &Engine,
@@ -331,10 +331,14 @@ fn image(
     read: Option<&Arc<PartRead>>,
 ) -> Option<Image> {
     let (work, has_long_reply) = (access.take_work(), access.has_long_reply());
-    let position = find_keys(call.command.info, call.args).ok()?.into_iter().next()?;
-    let entry = access.peek(call.args.at(position.index))?.image();
+    let positions = find_keys(call.command.info, call.args).ok()?;
+    let mut keys = positions.into_iter().map(|position| call.args.at(position.index));
+    let entry = keys.find_map(|key| access.peek(key))?.image();
+    let mut others: Vec<Entry> = keys.filter_map(|key| access.peek(key)).map(Entry::image).collect();
+    others.sort_unstable_by(|one, other| one.key().cmp(other.key()));
     let read = read.filter(|read| read.part().is_some_and(|part| entry.selected_in(part).is_some())).cloned();
-    Some(Image { entry, read, freed: engine.freed_large.load(Ordering::Relaxed), work, has_long_reply })
+    let freed = engine.freed_large.load(Ordering::Relaxed);
+    Some(Image { entry, others, read, freed, work, has_long_reply })
 }
 
 /// Frees an image.
@@ -342,6 +346,7 @@ fn free(image: Image, engine: &Engine) {
     if engine.freed_large.load(Ordering::Relaxed) != image.freed {
         // The value may have been removed, so that all of it is freed with the image.
         engine.free_image(image.entry);
+        image.others.into_iter().for_each(|entry| engine.free_image(entry));
     }
 }
 
@@ -391,10 +396,9 @@ fn read_image(
     let at = (session.database, *now_ms);
     let settings = &active.settings;
     let mut access =
-        Access::of_image(&image.entry, &engine.keyspace, at, settings, random_state, &mut collected);
+        Access::of_images(image.images(), &engine.keyspace, at, settings, random_state, &mut collected);
     access.lend_part(image.part());
-    let brought = if image.read.is_some() { Ok(()) } else { image.entry.bring() };
-    let outcome = brought.map_err(Error::unreadable).and_then(|()| handler(&mut access, args, reply));
+    let outcome = image.bring().map_err(Error::unreadable).and_then(|()| handler(&mut access, args, reply));
     drop(access);
     free(image, engine);
     outcome

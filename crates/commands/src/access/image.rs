@@ -1,7 +1,8 @@
 //! Long reads of large values: from an image, with no shard locked.
 //!
 //! A command that may read much runs twice if its value is large: under the lock until it asks for the value,
-//! which ends it, and then as a whole on an image of the value as it was at that moment. So the lock is held
+//! which ends it, and then as a whole on an image of the value as it was at that moment. One that reads
+//! several values has an image of each. So the lock is held
 //! no longer than for any other command, readers of one value do not wait for each other, and nobody waits
 //! for them.
 
@@ -14,6 +15,9 @@ use crate::settings::Settings;
 /// Elements from which on a value is read from an image. HGETALL of so many takes some 10 microseconds, an
 /// image and the second run 0.3.
 pub(crate) const ELEMENTS_MIN: usize = 256;
+/// Where several values are read, as many more for each of them: an image of one costs as much as looking at
+/// some of its elements.
+const ELEMENTS_MIN_EACH: usize = 32;
 
 /// Whether a command has ended because its value is to be read as an image.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +27,25 @@ pub(super) enum Wanted {
     Yes,
     /// The reply may be longer than the value.
     ForLongReply,
+}
+
+/// Images of the values that a command reads.
+#[derive(Clone, Copy)]
+pub struct Images<'a> {
+    /// That of its first key, or of another one if that does not exist.
+    pub first: &'a Entry,
+    /// Those of its other keys that exist, in the order of their names.
+    pub others: &'a [Entry],
+}
+
+impl<'a> Images<'a> {
+    fn get(self, key: &[u8]) -> Option<&'a Entry> {
+        if self.first.key() == key {
+            return Some(self.first);
+        }
+        let place = self.others.binary_search_by(|entry| entry.key().cmp(key)).ok()?;
+        self.others.get(place)
+    }
 }
 
 /// Whether reading a whole value takes long.
@@ -64,9 +87,15 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// A view of an image alone, at its key, with no shard locked. Nothing can be changed through it.
-    pub fn of_image(
-        image: &'a Entry,
+    /// Ends a command that reads so many keys, if the elements that it is going to look at are many.
+    pub fn leave_if_many_in_all(&self, key_count: usize, count: usize) -> Outcome {
+        let is_long = count > ELEMENTS_MIN.saturating_add(ELEMENTS_MIN_EACH.saturating_mul(key_count));
+        if self.mode.leaves_large && is_long { Err(self.leave(Wanted::Yes)) } else { Ok(()) }
+    }
+
+    /// A view of images alone, at their keys, with no shard locked. Nothing can be changed through it.
+    pub fn of_images(
+        images: Images<'a>,
         keyspace: &'a Keyspace,
         (database, now_ms): (usize, i64),
         settings: &'a Settings,
@@ -76,16 +105,16 @@ impl<'a> Access<'a> {
         let none = keyspace.lock_none();
         let mut access =
             Access::new(none, database, now_ms, settings, Mode::default(), random_state, collected);
-        access.image = Some(image);
+        access.images = Some(images);
         access
     }
 
     /// The image at a key, for keys whose shard is not locked.
     #[cold]
     pub(super) fn imaged(&self, key: &[u8]) -> Option<&Entry> {
-        let image = self.image.filter(|image| image.key() == key);
+        let image = self.images.and_then(|images| images.get(key));
         debug_assert!(
-            self.mode.serving || self.image.is_some(),
+            self.mode.serving || self.images.is_some(),
             "a command touches only the keys that its specification finds"
         );
         image.filter(|image| !image.has_expired(self.now_ms))

@@ -19,7 +19,22 @@ use crate::parse;
 
 /// The sets at the keys, in their order; `None` where there is no key.
 fn sets_at<'a>(access: &'a Access<'_>, keys: Args<'_>) -> Outcome<Vec<Option<&'a Set>>> {
-    keys.iter().map(|key| access.set(key)).collect()
+    keys.iter().map(|key| access.collection_in_place(key)).collect()
+}
+
+/// The same for a command that may look at all members of all sets.
+fn all_of<'a>(access: &'a Access<'_>, keys: Args<'_>) -> Outcome<Vec<Option<&'a Set>>> {
+    let sets = sets_at(access, keys)?;
+    access.leave_if_many_in_all(keys.len(), sets.iter().flatten().map(|set| set.len()).sum())?;
+    Ok(sets)
+}
+
+/// The same for a command that looks the members of the smallest set up in the others.
+fn smallest_of<'a>(access: &'a Access<'_>, keys: Args<'_>) -> Outcome<Vec<Option<&'a Set>>> {
+    let sets = sets_at(access, keys)?;
+    let smallest = sets.iter().map(|set| set.map_or(0, Set::len)).min().unwrap_or(0);
+    access.leave_if_many_in_all(keys.len(), smallest.saturating_mul(keys.len()))?;
+    Ok(sets)
 }
 
 /// Visits the members of an intersection, until `visit` returns false. None at all if a set is missing.
@@ -39,7 +54,7 @@ fn by_size<'a>(sets: &[Option<&'a Set>]) -> Option<Vec<&'a Set>> {
 }
 
 pub(super) fn sinter(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = sets_at(access, args.from(1))?;
+    let sets = smallest_of(access, args.from(1))?;
     let header = reply.defer();
     let mut len = 0;
     intersect(&sets, |member| {
@@ -87,7 +102,7 @@ impl<'a> Counted<'a> {
 pub(super) fn sintercard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Counted { keys, limit, .. } = Counted::parse(args, false)?;
     let mut len = 0;
-    intersect(&sets_at(access, keys)?, |_| {
+    intersect(&smallest_of(access, keys)?, |_| {
         len += 1;
         len != limit
     });
@@ -109,7 +124,7 @@ fn count_missing(set: &Set, others: &[&Set], limit: usize) -> usize {
 
 pub(super) fn sunioncard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Counted { keys, limit, is_approximate } = Counted::parse(args, true)?;
-    let mut sets = present(&sets_at(access, keys)?);
+    let mut sets = present(&all_of(access, keys)?);
     sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
     let len = match &sets[..] {
         [] => 0,
@@ -139,7 +154,7 @@ pub(super) fn sunioncard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
 
 pub(super) fn sdiffcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Counted { keys, limit, .. } = Counted::parse(args, false)?;
-    let len = match minuend(&sets_at(access, keys)?) {
+    let len = match minuend(&all_of(access, keys)?) {
         None => 0,
         Some((first, others)) if looks_up(first, &others) => count_missing(first, &others, limit),
         Some((first, others)) => {
@@ -190,7 +205,7 @@ fn present<'a>(sets: &[Option<&'a Set>]) -> Vec<&'a Set> {
 }
 
 pub(super) fn sunion(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = present(&sets_at(access, args.from(1))?);
+    let sets = present(&all_of(access, args.from(1))?);
     // Of sorted integers the union is sorted as well.
     let are_integers = sets.iter().all(|set| set.encoding() == "intset");
     match &sets[..] {
@@ -246,7 +261,7 @@ fn minuend<'a>(sets: &[Option<&'a Set>]) -> Option<(&'a Set, Vec<&'a Set>)> {
 }
 
 pub(super) fn sdiff(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = sets_at(access, args.from(1))?;
+    let sets = all_of(access, args.from(1))?;
     match minuend(&sets) {
         None => reply.set(0),
         Some((first, others)) if looks_up(first, &others) => {

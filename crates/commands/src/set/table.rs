@@ -92,6 +92,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Set, "1.0.0", "O(1)", "Takes a member out of one set and adds it to another.")
         .arguments("source:key#0 destination:key#1 member:string"),
     DataSpec::new("sinter", -2, combine::sinter, Flags::READONLY)
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -116,6 +117,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("destination:key#0 key:key#1*"),
     DataSpec::new("sintercard", -3, combine::sintercard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -126,6 +128,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("numkeys:integer key:key#0* limit:integer@LIMIT?"),
     DataSpec::new("sunioncard", -3, combine::sunioncard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -136,6 +139,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("numkeys:integer key:key#0* approx:pure-token@APPROX? limit:integer@LIMIT?"),
     DataSpec::new("sdiffcard", -3, combine::sdiffcard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -146,6 +150,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("numkeys:integer key:key#0* limit:integer@LIMIT?"),
     DataSpec::new("sunion", -2, combine::sunion, Flags::READONLY)
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -170,6 +175,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("destination:key#0 key:key#1*"),
     DataSpec::new("sdiff", -2, combine::sdiff, Flags::READONLY)
+        .reads_much(long_reads::always)
         .categories(Categories::SET)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

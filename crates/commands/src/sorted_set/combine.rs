@@ -69,6 +69,16 @@ impl<'a> Input<'a> {
         keys.iter().map(input).collect()
     }
 
+    /// Ends a command that is going to look at many members, to go on with images of the values.
+    fn leave_if_many(access: &Access<'_>, inputs: &[Input<'_>], operation: Operation) -> Outcome {
+        let lens = inputs.iter().map(|input| input.len());
+        let count = match operation {
+            Operation::Intersection => lens.min().unwrap_or(0).saturating_mul(inputs.len()),
+            Operation::Union | Operation::Difference => lens.sum(),
+        };
+        access.leave_if_many_in_all(inputs.len(), count)
+    }
+
     fn len(self) -> usize {
         match self {
             Input::Missing => 0,
@@ -201,6 +211,7 @@ fn combine<'a>(
 ) -> Outcome<(Vec<Scored<'a>>, bool)> {
     let inputs = Input::of(access, keys)?;
     let options = Options::parse(operation, stores, keys.len(), rest)?;
+    Input::leave_if_many(access, &inputs, operation)?;
     let mut inputs: Vec<(Input<'_>, f64)> = inputs.into_iter().zip(options.weights).collect();
     let result = match operation {
         Operation::Difference => subtract(&inputs),
@@ -325,6 +336,7 @@ pub(super) fn zintercard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
         Ok(0) | Err(_) => usize::MAX,
         Ok(limit) => limit,
     };
+    Input::leave_if_many(access, &inputs, Operation::Intersection)?;
     inputs.sort_by_key(|input| input.len());
     let mut count = 0;
     if let Some((smallest, others)) = inputs.split_first() {

@@ -297,6 +297,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              count:integer@COUNT?",
         ),
     DataSpec::new("zunion", -3, zunion, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .packed(packs!(pack_zunion))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -311,6 +312,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              min:pure-token@MIN max:pure-token@MAX)@AGGREGATE? withscores:pure-token@WITHSCORES?",
         ),
     DataSpec::new("zinter", -3, zinter, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .packed(packs!(pack_zinter))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -325,6 +327,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              min:pure-token@MIN max:pure-token@MAX)@AGGREGATE? withscores:pure-token@WITHSCORES?",
         ),
     DataSpec::new("zdiff", -3, zdiff, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .packed(packs!(pack_zdiff))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -381,6 +384,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("destination:key#0 numkeys:integer key:key#1*"),
     DataSpec::new("zintercard", -3, zintercard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .reads_much(long_reads::always)
         .packed(packs_text!(zintercard))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
