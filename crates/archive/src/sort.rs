@@ -232,8 +232,9 @@ mod tests {
                 Ok(())
             });
             drained.expect("all are in memory");
+            let numbered = heads.into_iter().zip(0_usize..);
             let mut sorted: Vec<_> =
-                heads.into_iter().enumerate().map(|(number, head)| (head, number.to_be_bytes().to_vec())).collect();
+                numbered.map(|(head, number)| (head, number.to_be_bytes().to_vec())).collect();
             sorted.sort();
             prop_assert_eq!(found, sorted);
         }
