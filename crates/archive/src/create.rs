@@ -9,6 +9,8 @@ use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
 use mantissa_persist::write::{Encoder, WriteOptions};
 
 use crate::chunker::{Cuts, Gear};
+use crate::hashes::BATCH_BYTES;
+use crate::keys::{ChunkName, Namer};
 use crate::manifest::{Facts, Manifest, Position};
 use crate::order::{sorted, string_size};
 use crate::pack::{PlacedChunks, Places, each_pack};
@@ -113,9 +115,7 @@ impl<'a, S: Store> Chunks<'a, S> {
         Ok(Chunks { archive, placed, manifest })
     }
 
-    fn add(&mut self, bytes: &[u8], is_part: bool) -> io::Result<()> {
-        // A part that has the bytes of records is another chunk.
-        let name = self.archive.keys.chunk_name(bytes, is_part);
+    fn add(&mut self, name: ChunkName, bytes: &[u8], is_part: bool) -> io::Result<()> {
         self.manifest.facts.bytes += bytes.len() as u64;
         let (pack, number, is_new) = self.placed.put(name, bytes, is_part)?;
         self.manifest.push(pack as u32, number);
@@ -187,7 +187,10 @@ impl<S: Store> Archive<S> {
         let mut cutter = Cutter {
             cuts: Cuts::new(self.keys.seed()),
             gear: Gear::new(self.keys.seed()),
-            chunk: Vec::new(),
+            namer: self.keys.namer(),
+            bytes: Vec::new(),
+            start: 0,
+            sizes: Vec::new(),
             chunks: Chunks::new(self, facts)?,
         };
         let (total, mut done) = (collector.bytes, 0);
@@ -196,16 +199,22 @@ impl<S: Store> Archive<S> {
             report(done.min(total), total);
             cutter.add(head, body)
         })?;
-        cutter.end_chunk()?;
+        cutter.store()?;
         self.put_manifest(cutter.chunks.finish()?)
     }
 }
 
-/// Cuts records, which come in order, into chunks.
+/// Cuts records, which come in order, into chunks. These are named many at once.
 struct Cutter<'a, S> {
     cuts: Cuts,
     gear: Gear,
-    chunk: Vec<u8>,
+    namer: Namer,
+    /// Chunks of records that have no name yet, and behind them the one that is begun.
+    bytes: Vec<u8>,
+    /// Where the chunk that is begun has its first byte.
+    start: usize,
+    /// The sizes of those before it.
+    sizes: Vec<usize>,
     chunks: Chunks<'a, S>,
 }
 
@@ -213,30 +222,49 @@ impl<S: Store> Cutter<'_, S> {
     fn add(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
         let is_large = body.len() > LARGE_BYTES;
         if self.cuts.before(head, head.len() + if is_large { 0 } else { body.len() }) {
-            self.end_chunk()?;
+            self.end_chunk();
+            if self.bytes.len() >= BATCH_BYTES {
+                self.store()?;
+            }
         }
-        put_bytes(head, &mut self.chunk);
-        put_number((body.len() as u64) << 1 | u64::from(is_large), &mut self.chunk);
+        put_bytes(head, &mut self.bytes);
+        put_number((body.len() as u64) << 1 | u64::from(is_large), &mut self.bytes);
         if !is_large {
-            self.chunk.extend_from_slice(body);
+            self.bytes.extend_from_slice(body);
             return Ok(());
         }
-        self.end_chunk()?;
+        self.store()?;
         self.cuts.restart();
         let mut rest = body;
         while !rest.is_empty() {
             let (part, after) = rest.split_at(self.gear.cut(rest));
-            self.chunks.add(part, true)?;
+            // A part that has the bytes of records is another chunk.
+            let name = self.chunks.archive.keys.chunk_name(part, true);
+            self.chunks.add(name, part, true)?;
             rest = after;
         }
         Ok(())
     }
 
-    fn end_chunk(&mut self) -> io::Result<()> {
-        if !self.chunk.is_empty() {
-            self.chunks.add(&self.chunk, false)?;
-            self.chunk.clear();
+    fn end_chunk(&mut self) {
+        if self.start < self.bytes.len() {
+            self.sizes.push(self.bytes.len() - self.start);
+            self.start = self.bytes.len();
         }
+    }
+
+    /// Stores all records that there are.
+    fn store(&mut self) -> io::Result<()> {
+        self.end_chunk();
+        let names = self.namer.names(&self.bytes, &self.sizes);
+        let mut rest = &self.bytes[..];
+        for (name, size) in names.into_iter().zip(self.sizes.drain(..)) {
+            let (chunk, after) = rest.split_at(size);
+            self.chunks.add(name, chunk, false)?;
+            rest = after;
+        }
+        self.bytes.clear();
+        self.start = 0;
         Ok(())
     }
 }

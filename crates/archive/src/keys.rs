@@ -19,6 +19,7 @@ use std::path::Path;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use x25519_dalek::{PublicKey, StaticSecret};
 
+use crate::hashes::Hasher;
 use crate::wire::{damaged, hex, unhex};
 
 /// Bytes of the name of a chunk, a prefix of its BLAKE3 hash.
@@ -94,6 +95,17 @@ impl KeyFile {
     }
 }
 
+/// Names many chunks at once.
+pub(crate) struct Namer(Hasher);
+
+impl Namer {
+    /// The names of chunks of these sizes, of records, which lie one behind the other in `bytes`.
+    pub fn names(&mut self, bytes: &[u8], sizes: &[usize]) -> Vec<ChunkName> {
+        let hashes = self.0.hash(bytes, sizes);
+        hashes.iter().map(|hash| *hash.first_chunk().expect("a hash has 32 bytes")).collect()
+    }
+}
+
 /// The secrets of an open archive.
 pub(crate) struct Keys {
     names: [u8; 32],
@@ -159,6 +171,11 @@ impl Keys {
         let mut name = self.name(bytes);
         name[0] ^= u8::from(is_part);
         name
+    }
+
+    /// What makes names of many chunks at once.
+    pub fn namer(&self) -> Namer {
+        Namer(Hasher::new(&self.names))
     }
 
     /// Compresses and seals a manifest or an index.

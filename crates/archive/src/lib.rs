@@ -26,6 +26,7 @@
 
 pub mod chunker;
 mod create;
+pub mod hashes;
 mod journal;
 mod keys;
 mod lacks;

@@ -19,6 +19,7 @@
 //! Linear in the data; takes no memory to speak of.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::Element;
@@ -27,12 +28,59 @@ use sha1::{Digest as _, Sha1};
 
 use crate::types;
 
+/// A hash or a digest, as SHA-1 computes it: the words of its 20 bytes (BE).
+type Hash = [u32; 5];
 /// The digest of nothing.
-const EMPTY: [u8; 20] = [0; 20];
+const EMPTY: Hash = [0; 5];
+/// SHA-1 is computed over blocks of this size. The length in bits ends the last one, behind a bit that is
+/// set.
+const BLOCK_BYTES: usize = 64;
+const LENGTH_BYTES: usize = 8;
+/// What SHA-1 begins with (FIPS 180-4, 5.3.1).
+const SHA1_START: Hash = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+/// SHA-1 of the numbers of types, which each key needs.
+static TYPE_HASHES: LazyLock<[Hash; 8]> =
+    LazyLock::new(|| std::array::from_fn(|number| sha1(&(number as u32).to_be_bytes())));
+
+/// SHA-1. One block or two go past the buffers of [`Sha1`], which take as long as the hash of a block.
+fn sha1(bytes: &[u8]) -> Hash {
+    if bytes.len() < BLOCK_BYTES - LENGTH_BYTES {
+        padded::<BLOCK_BYTES>(bytes)
+    } else if bytes.len() < 2 * BLOCK_BYTES - LENGTH_BYTES {
+        padded::<{ 2 * BLOCK_BYTES }>(bytes)
+    } else {
+        from_bytes(&Sha1::digest(bytes).into())
+    }
+}
+
+/// SHA-1 where that is of `SIZE` bytes with the padding.
+fn padded<const SIZE: usize>(bytes: &[u8]) -> Hash {
+    let mut padded = [0; SIZE];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    padded[bytes.len()] = 0x80;
+    let bits = 8 * bytes.len() as u64;
+    padded[SIZE - LENGTH_BYTES..].copy_from_slice(&bits.to_be_bytes());
+    let mut state = SHA1_START;
+    for block in padded.as_chunks::<BLOCK_BYTES>().0 {
+        sha1::compress(&mut state, &[(*block).into()]);
+    }
+    state
+}
+
+fn from_bytes(bytes: &[u8; 20]) -> Hash {
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|index| u32::from_be_bytes(words[index]))
+}
+
+fn to_bytes(words: Hash) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    bytes.as_chunks_mut().0.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_be_bytes());
+    bytes
+}
 
 /// A digest that is being built.
 #[derive(Clone, Copy)]
-pub(crate) struct Mixer([u8; 20]);
+pub(crate) struct Mixer(Hash);
 
 impl Mixer {
     /// The digest of nothing.
@@ -42,19 +90,33 @@ impl Mixer {
 
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
-        let hash = Sha1::digest(bytes);
-        self.0.iter_mut().zip(hash).for_each(|(mine, theirs)| *mine ^= theirs);
+        self.add_hash(sha1(bytes));
     }
 
     /// Adds a digest.
     pub fn add_digest(&mut self, digest: &Mixer) {
-        self.add(&digest.0);
+        self.add(&to_bytes(digest.0));
     }
 
     /// Mixes bytes in.
     pub fn mix(&mut self, bytes: &[u8]) {
         self.add(bytes);
-        self.0 = Sha1::digest(self.0).into();
+        self.0 = sha1(&to_bytes(self.0));
+    }
+
+    /// Mixes in the number of a type.
+    pub fn mix_type(&mut self, number: u32) {
+        match TYPE_HASHES.get(number as usize) {
+            Some(hash) => {
+                self.add_hash(*hash);
+                self.0 = sha1(&to_bytes(self.0));
+            }
+            None => self.mix(&number.to_be_bytes()),
+        }
+    }
+
+    fn add_hash(&mut self, hash: Hash) {
+        self.0.iter_mut().zip(hash).for_each(|(mine, theirs)| *mine ^= theirs);
     }
 
     /// Mixes in the text of an element.
@@ -96,9 +158,9 @@ impl RunningDigest {
         let mut total = Mixer::new();
         for (database, sum) in &self.0 {
             total.mix(&(*database as u32).to_be_bytes());
-            total.0.iter_mut().zip(sum.0).for_each(|(mine, theirs)| *mine ^= theirs);
+            total.add_hash(sum.0);
         }
-        total.0
+        to_bytes(total.0)
     }
 }
 
@@ -106,7 +168,7 @@ impl RunningDigest {
 pub fn digest_value(entry: &Entry) -> [u8; 20] {
     let mut digest = Mixer::new();
     value(&mut digest, entry);
-    digest.0
+    to_bytes(digest.0)
 }
 
 fn value(digest: &mut Mixer, entry: &Entry) {
@@ -116,5 +178,18 @@ fn value(digest: &mut Mixer, entry: &Entry) {
     }
     if entry.expiry().is_some() {
         digest.add(b"!!expire!!");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_short_and_long_bytes_are_those_of_sha1() {
+        let bytes: Vec<u8> = (0..400_u32).map(|at| (at * at / 7) as u8).collect();
+        for end in 0..bytes.len() {
+            assert_eq!(to_bytes(sha1(&bytes[..end])), *Sha1::digest(&bytes[..end]), "{end} bytes");
+        }
     }
 }

@@ -239,7 +239,7 @@ pub(crate) fn rebuild<W: Write>(value: &Value, key: &[u8], to: &mut Rebuilder<W>
 /// Mixes a value into a digest, its type first.
 pub(crate) fn digest(value: ValueRef<'_>, digest: &mut Mixer) {
     fn mix<T: Codec>(value: &T, digest: &mut Mixer) {
-        digest.mix(&T::DIGEST_NUMBER.to_be_bytes());
+        digest.mix_type(T::DIGEST_NUMBER);
         value.digest(digest);
     }
     with_value!(value, text => string::digest(text, digest), value => mix(value, digest))

@@ -29,6 +29,6 @@ pub fn rebuild_integer<W: Write>(integer: i64, key: &[u8], to: &mut Rebuilder<W>
 
 /// Mixes a string into a digest.
 pub fn digest(text: StringRef<'_>, digest: &mut Mixer) {
-    digest.mix(&DIGEST_NUMBER.to_be_bytes());
+    digest.mix_type(DIGEST_NUMBER);
     digest.mix(text.text(&mut [0; INTEGER_TEXT_MAX]));
 }
