@@ -1,6 +1,8 @@
 """Other clients of the same worker are served while a large value is read."""
 
 import re
+import socket
+import struct
 import threading
 
 import pytest
@@ -13,7 +15,6 @@ from support.waiting import eventually
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server serves nobody beside a long read")
 COUNT = 100_000
 BATCH = 10_000
-# One batch of requests, between which nobody else is served.
 READS = 12
 
 
@@ -51,9 +52,10 @@ class Reader:
             self.replies.append(self.connection.read(timeout=120))
 
     def is_in_the_middle(self, client):
-        """Whether the client is served while the hash is being read. Needs that nobody else reads it."""
-        lines = client.call("CLIENT", "LIST", "ID", self.id).decode()
-        return " cmd=hgetall" in lines and ended_reads(client) < READS
+        """Whether the client is served while the hash is being read, and not between two reads, when the reader waits
+        for its turn. Needs that nobody else reads it."""
+        line = client.call("CLIENT", "LIST", "ID", self.id).decode()
+        return " cmd=hgetall" in line and " flags=b" not in line and ended_reads(client) < READS
 
     def ended(self):
         self.thread.join()
@@ -74,10 +76,9 @@ def test_others_are_served_meanwhile(server):
         eventually(lambda: reader.is_in_the_middle(client), "nobody is served beside a long read")
         with server.connect() as new:
             assert new.call("EVAL", "return redis.call('INCR', KEYS[1])", 1, "counter") > 0
-            assert reader.is_in_the_middle(new)
+            assert ended_reads(client) < READS
         client.call("HSET", "hash", "field:00000000", "new")
-        assert reader.is_in_the_middle(client)
-        client.call("HSET", "hash", "field:00000000", "0")
+        assert ended_reads(client) < READS
         assert all(len(reply.plain()) == 2 * COUNT for reply in reader.ended())
         assert ended_reads(client) == READS
 
@@ -89,16 +90,13 @@ def test_a_read_is_of_one_moment_though_its_worker_deletes_the_key(server):
         reader = Reader(server)
         eventually(lambda: reader.is_in_the_middle(client), "nobody is served beside a long read")
         client.call("DEL", "hash")
-        seen = ended_reads(client)
         reader.thread.join()
         reader.connection.close()
         client.call("RENAME", "kept", "hash")
-        assert seen < READS
         sizes = [len(reply.plain()) for reply in reader.replies[1:-1]]
         assert sizes == sorted(sizes, reverse=True) and set(sizes) <= {0, 2 * COUNT}
         whole = [reply for reply in reader.replies[1:-1] if reply.plain()]
-        assert len(whole) >= seen + 1
-        assert all(dict(zip(*[iter(reply.plain())] * 2)) == expected for reply in whole[-2:])
+        assert whole and all(dict(zip(*[iter(reply.plain())] * 2)) == expected for reply in whole[-2:])
 
 
 def test_long_reads_of_one_worker_take_turns(server):
@@ -120,6 +118,61 @@ def test_messages_keep_their_order(server):
         messages = [listener.read(timeout=120).plain()[2] for _ in range(3)]
         reader.ended()
         assert messages == [b"first", b"between", b"last"]
+
+
+def test_who_reads_gets_messages_in_their_order(server):
+    with server.connect(3) as reader, server.connect() as client:
+        client.call("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")
+        reader.call("SUBSCRIBE", "channel")
+        reader.send_raw(encode(("HGETALL", "hash")) * READS)
+        for number in range(100):
+            client.call("PUBLISH", "channel", number)
+        found = []
+        while len(found) < 100 + READS:
+            reply = reader.read(timeout=120)
+            found.append(reply.plain()[2] if reply.raw.startswith(b">") else b"read")
+        assert [each for each in found if each != b"read"] == [b"%d" % number for number in range(100)]
+
+
+def test_copies_are_invalidated_by_own_writes_before_a_long_read(server):
+    with server.connect(3) as client:
+        client.call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "own")
+        client.send_raw(b"".join(encode(each) for each in (("SET", "own:key", 1), ("HGETALL", "hash"), ("PING",))))
+        replies = [client.read(timeout=120).raw for _ in range(4)]
+        assert b">2\r\n$10\r\ninvalidate\r\n*1\r\n$7\r\nown:key\r\n" in replies
+        assert replies[0] == b"+OK\r\n" and b"+PONG\r\n" in replies
+
+
+def test_who_has_sent_all_waits_for_a_long_read_too(server):
+    """A client that has closed its side gets its replies."""
+    with server.connect() as client:
+        client.call("DEL", "small")
+        client.call("HSET", "small", *(word for n in range(2_000) for word in (f"field:{n:08}", n)))
+        reader = Reader(server)
+        eventually(lambda: reader.is_in_the_middle(client), "nobody is served beside a long read")
+        with server.connect() as half:
+            half.send_raw(encode(("HGETALL", "small")) + encode(("ECHO", "end")))
+            half.socket.shutdown(socket.SHUT_WR)
+            assert len(half.read(timeout=120).plain()) == 4_000 and half.read(timeout=120).plain() == b"end"
+        reader.ended()
+
+
+def test_a_slow_script_within_a_read_keeps_no_client_that_has_left(server):
+    loop = "local i = 0 while i < tonumber(ARGV[1]) do i = i + 1 end return i"
+    with server.connect() as client, server.connect() as runner, server.connect() as reader:
+        client.call("CONFIG", "SET", "busy-reply-threshold", 1)
+        id = reader.call("CLIENT", "ID")
+        reader.send_raw(encode(("HGETALL", "hash")) * READS)
+        runner.send("EVAL", loop, 1, "other", 30_000_000)
+        reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reader.close()
+        new = [server.connect() for _ in range(3)]
+        assert runner.read(timeout=120).plain() == 30_000_000
+        assert [each.call("ECHO", "x") for each in new] == [b"x"] * 3
+        eventually(lambda: not client.call("CLIENT", "LIST", "ID", id), "it is still there")
+        for each in new:
+            each.close()
+        client.call("CONFIG", "SET", "busy-reply-threshold", 5_000)
 
 
 def test_a_reader_can_be_killed(server):

@@ -37,7 +37,7 @@ use crate::locking::{Wanted, lock, lock_keys, lock_linked, lock_one, lock_wanted
 use crate::session::Session;
 use crate::state::tier::PartRead;
 use crate::tier::fetch;
-use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
+use crate::{admission, blocking, calls, expiry, lazy_free, monitor, nested_loop, tracking};
 
 /// A command with its arguments.
 #[derive(Clone, Copy)]
@@ -104,8 +104,10 @@ pub fn read_left_image(
     let image = context.image.take()?;
     let command = context.resolve(args).ok()?;
     let Some(Handler::Data(handler)) = command.handler else { return None };
-    let start = reply.len();
+    let (start, served_ns) = (reply.len(), nested_loop::served_ns());
     let outcome = read_image(context, session, args, handler, image, reply);
+    // Time for others is none of its own.
+    context.command_began = context.command_began.later_by(nested_loop::served_ns() - served_ns);
     let is_whole = outcome.is_ok() || !reply.has_streamed();
     request_ended(context, session, Call::new(command, args), &outcome, (reply, start));
     Some((command, is_whole))
@@ -317,7 +319,7 @@ fn mode_of_request(session: &Session, call: Call<'_>, is_replayed: bool) -> Mode
 }
 
 /// Whether a call, also one that another command carries, may read much of a value.
-fn reads_much(command: &Command, args: Args<'_>) -> bool {
+pub(crate) fn reads_much(command: &Command, args: Args<'_>) -> bool {
     let own = if command.carries.is_some() { args.from(CARRIED_AT) } else { args };
     command.info.reads_much.is_some_and(|reads_much| reads_much(own))
 }

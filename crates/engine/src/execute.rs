@@ -90,6 +90,10 @@ fn run(
         return Progress::Postponed;
     }
     if context.engine.tier.is_used() && !queues {
+        if context.puts_off_images && call::reads_much(command, args) {
+            // Nothing is read from disk for it meanwhile, and given up before it runs.
+            return Progress::Postponed;
+        }
         match fetch::prepare(context, session, (command, args)) {
             fetch::Ready::Now => fetch::allow_rerun(context, session),
             fetch::Ready::Later => return Progress::Postponed,

@@ -57,7 +57,11 @@ impl Image {
     /// Whether commands may stream what it holds, and the reply is long.
     pub(crate) fn is_streamed(&self) -> bool {
         let kind = self.entry.kind();
-        self.others.is_empty() && matches!(kind, Kind::Hash | Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream | Kind::Series)
+        self.others.is_empty()
+            && matches!(
+                kind,
+                Kind::Hash | Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream | Kind::Series
+            )
             && (self.has_long_reply
                 || self.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN))
     }

@@ -125,6 +125,8 @@ pub struct Connection {
     pub is_replica: bool,
     /// Postponed by CLIENT PAUSE, a slow disk, or for values on disk.
     pub paused: bool,
+    /// Postponed because the worker reads a large value, or after it has read one for this client.
+    pub gives_way: bool,
     /// Reading is held because too much output waits.
     pub held: bool,
     /// Since when the soft output limit has been exceeded, Unix time in ms; 0 if it is not.
@@ -156,6 +158,7 @@ impl Connection {
             partial: None,
             is_replica: false,
             paused: false,
+            gives_way: false,
             held: false,
             soft_limit_since_ms: 0,
             pending_replies: None,

@@ -132,8 +132,10 @@ pub struct Worker<'e> {
     /// Stopped for a hand-over.
     stopped: Option<Stopped>,
     last_tick_ms: i64,
-    /// Inside a slow script: its client, which is not in its place.
-    suspended: Option<Suspended>,
+    /// Within long commands: their clients, which are not in their places.
+    suspended: Vec<Suspended>,
+    /// Others were served within the present request.
+    has_served_others: bool,
 }
 
 /// A socket that this worker accepts on.
@@ -200,7 +202,8 @@ impl<'e> Worker<'e> {
             stopping: false,
             stopped: None,
             last_tick_ms: 0,
-            suspended: None,
+            suspended: Vec::new(),
+            has_served_others: false,
         }
     }
 
@@ -268,12 +271,7 @@ impl<'e> Worker<'e> {
     }
 
     fn handle_message(&mut self, driver: &mut Driver, message: Message) {
-        if let Some(suspended) = &mut self.suspended
-            && (message.target() == Some(suspended.conn) || message.waits_for_scripts())
-        {
-            suspended.messages.push(message);
-            return;
-        }
+        let Some(message) = self.keep_for_suspended(message) else { return };
         match message {
             Message::Adopt(socket, service) => {
                 self.adopt(driver, socket, service);
@@ -363,8 +361,8 @@ impl<'e> Worker<'e> {
             buffer.extend_from_slice(&bytes);
             self.send_bytes(driver, conn, buffer, (lsn, Source::Push));
             self.after_send(driver, conn);
-        } else if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
-            suspended.messages.push(Message::Engine(host::Message::Push(conn_id(conn), bytes)));
+        } else if let Some(suspended) = self.suspended_mut(conn) {
+            suspended.pushes.push((bytes, lsn));
         } else if let Some(target) = self.moved_to(conn) {
             self.context.outbox.push(target, bytes);
         }
@@ -416,7 +414,7 @@ impl<'e> Worker<'e> {
         let Some(connection) = self.connection_mut(conn).filter(|connection| connection.paused) else {
             return;
         };
-        connection.paused = false;
+        (connection.paused, connection.gives_way) = (false, false);
         connection.session.shared.mark(flag::BLOCKED, false);
         self.resume(driver, conn);
     }
@@ -533,7 +531,7 @@ impl<'e> Worker<'e> {
 
     /// Forgets a client; `close` also closes its connection.
     fn close(&mut self, driver: &mut Driver, conn: Conn, close: bool) {
-        if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
+        if let Some(suspended) = self.suspended_mut(conn) {
             suspended.closed = true;
         }
         if self.connection_mut(conn).is_none() {
@@ -646,6 +644,7 @@ impl<'e> Worker<'e> {
             self.deadlines.add(blocked);
         }
         self.keep(driver, &mut connection, input, &next);
+        debug_assert!(self.connections[conn.index()].is_none(), "nobody else has its place");
         self.connections[conn.index()] = Some(connection);
         self.after_send(driver, conn);
     }
@@ -749,11 +748,12 @@ impl<'e> Worker<'e> {
                 self.execute(driver, connection, input, (request, command), reply)
             };
             if progress == Progress::Postponed {
-                connection.paused = true;
-                connection.session.shared.mark(flag::BLOCKED, true);
-                self.has_paused = true;
+                self.pause(connection, self.context.puts_off_images);
                 end = BatchEnd::Stopped(request.start);
                 break;
+            }
+            if std::mem::take(&mut self.has_served_others) && request.end < input.len() {
+                self.give_way(connection);
             }
             if reply.has_overflowed() {
                 self.close_overflowed(connection);
@@ -846,9 +846,9 @@ impl<'e> Worker<'e> {
         connection.note_query(len, capacity);
         if connection.wire.is_websocket() {
             hold_websocket(driver, connection);
-        } else if connection.is_waiting() || connection.session.closing {
+        } else if connection.is_waiting() && !connection.gives_way || connection.session.closing {
             driver.pause_reading(connection.conn);
-        } else if connection.held {
+        } else if connection.held || connection.gives_way {
             driver.hold_reading(connection.conn);
         }
         let Some(partial) = &mut connection.partial else { return };

@@ -53,6 +53,15 @@ impl QuickInstant {
         }
     }
 
+    /// A moment that is so many nanoseconds later.
+    pub fn later_by(self, nanoseconds: u64) -> QuickInstant {
+        let steps = match self.0 & COUNTED {
+            COUNTED => (u128::from(nanoseconds) << 32) / u128::from(nanoseconds_a_step().max(1)),
+            _ => u128::from(nanoseconds),
+        };
+        QuickInstant(self.0.saturating_add((steps as u64) << 1))
+    }
+
     /// The time since an earlier moment; zero if it is a later one.
     #[inline]
     pub fn duration_since(self, earlier: QuickInstant) -> Duration {

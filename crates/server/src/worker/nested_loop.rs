@@ -5,9 +5,10 @@
 //! in its place meanwhile: what comes for it is kept until the command has ended.
 //!
 //! A read of a large value within one of another is put off until that has ended. Otherwise the first would
-//! wait for the second.
+//! wait for the second. A client with further requests gives way after such a read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use mantissa_engine::Engine;
 use mantissa_engine::batch::Request;
@@ -17,9 +18,10 @@ use mantissa_engine::execute::Progress;
 use mantissa_engine::host;
 use mantissa_engine::nested_loop::{self, NestedLoop};
 use mantissa_engine::registry::Command;
-use mantissa_engine::session::Session;
+use mantissa_engine::session::{Session, flag};
 use mantissa_engine::warning;
 use mantissa_net::{Conn, Driver};
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::Reply;
 
 use super::moving::Departure;
@@ -28,6 +30,7 @@ use super::replicas::Replicas;
 use super::web::WebConnections;
 use super::weights::Weights;
 use super::{Worker, WorkerListener, execute_guarded};
+use crate::conn_id::conn_id;
 use crate::connection::Connection;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -37,8 +40,23 @@ pub(super) struct Suspended {
     pub(super) conn: Conn,
     /// Its connection has ended.
     pub(super) closed: bool,
-    /// What has come for it in the meantime.
-    pub(super) messages: Vec<Message>,
+    /// What it is to be sent behind the reply, with the LSNs that this waits for.
+    pub(super) pushes: Vec<(Arc<[u8]>, Lsn)>,
+    /// What else has come for it in the meantime.
+    messages: Vec<Message>,
+}
+
+impl Suspended {
+    fn new(conn: Conn) -> Suspended {
+        Suspended { conn, closed: false, pushes: Vec::new(), messages: Vec::new() }
+    }
+
+    fn keep(&mut self, message: Message) {
+        match message {
+            Message::Engine(host::Message::Push(_, bytes)) => self.pushes.push((bytes, 0)),
+            message => self.messages.push(message),
+        }
+    }
 }
 
 /// What a worker lends to a long command.
@@ -61,6 +79,7 @@ struct LentWorker<'a, 'e> {
     looked_at: &'a mut usize,
     inspected: &'a mut usize,
     last_tick_ms: &'a mut i64,
+    suspended: &'a mut Vec<Suspended>,
     conn: Conn,
     /// Whether the command reads a large value.
     is_read: bool,
@@ -83,6 +102,7 @@ impl LentWorker<'_, '_> {
         std::mem::swap(&mut worker.looked_at, self.looked_at);
         std::mem::swap(&mut worker.inspected, self.inspected);
         std::mem::swap(&mut worker.last_tick_ms, self.last_tick_ms);
+        std::mem::swap(&mut worker.suspended, self.suspended);
     }
 }
 
@@ -92,7 +112,7 @@ impl NestedLoop for LentWorker<'_, '_> {
             self.driver.hold_reading(self.conn);
             let mut worker = Box::new(Worker::new(self.engine, self.network, self.number));
             worker.context.puts_off_images = self.is_read;
-            worker.suspended = Some(Suspended { conn: self.conn, closed: false, messages: Vec::new() });
+            self.suspended.push(Suspended::new(self.conn));
             worker
         });
         self.exchange(&mut worker);
@@ -127,22 +147,23 @@ impl<'e> Worker<'e> {
     ) -> Progress {
         let slices = std::mem::take(&mut self.batch.slices);
         let args = request.args(input, &slices);
-        let progress = self.lend(driver, connection, false, |context, session| {
+        let (progress, suspended) = self.lend(driver, connection, false, |context, session| {
             execute_guarded(context, session, (command, args), request.hash, reply)
         });
         self.batch.slices = slices;
+        self.rejoin(driver, connection, suspended, reply);
         progress
     }
 
     /// Runs a part of a client's request, which may serve other clients meanwhile. `is_read`: it reads a large
-    /// value.
+    /// value. If others were served, the connection is to [rejoin](Worker::rejoin).
     pub(super) fn lend<R>(
         &mut self,
         driver: &mut Driver,
         connection: &mut Connection,
         is_read: bool,
         work: impl FnOnce(&mut Context<'e>, &mut Session) -> R,
-    ) -> R {
+    ) -> (R, Option<Suspended>) {
         if connection.moving_to.take().is_some() {
             // It could leave while it is not in its place.
             driver.stay(connection.conn);
@@ -166,24 +187,76 @@ impl<'e> Worker<'e> {
             looked_at: &mut self.looked_at,
             inspected: &mut self.inspected,
             last_tick_ms: &mut self.last_tick_ms,
+            suspended: &mut self.suspended,
             conn: connection.conn,
             is_read,
             worker: None,
         };
         let (context, session) = (&mut self.context, &mut connection.session);
         let result = nested_loop::lend(&mut nested, || work(context, session));
-        if let Some(suspended) = nested.worker.and_then(|mut worker| worker.suspended.take()) {
-            connection.weight.forget_magnitude();
-            connection.session.killed |= suspended.closed;
-            if !suspended.closed {
-                driver.resume_reading(connection.conn);
-            }
-            let worker = self.context.worker;
-            suspended.messages.into_iter().for_each(|message| self.network.post(worker, message));
-            if is_read && self.has_paused {
-                self.network.post(worker, Message::Engine(host::Message::Resume));
+        let has_served = nested.worker.is_some();
+        (result, if has_served { self.suspended.pop() } else { None })
+    }
+
+    /// Catches up with what has come for a connection while a part of its request ran. `reply` ends with that
+    /// request's.
+    pub(super) fn rejoin(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        suspended: Option<Suspended>,
+        reply: &mut Reply,
+    ) {
+        let Some(suspended) = suspended else { return };
+        let worker = self.context.worker;
+        connection.weight.forget_magnitude();
+        connection.session.killed |= suspended.closed || connection.session.shared.has(flag::KILLED);
+        if !suspended.closed {
+            driver.resume_reading(connection.conn);
+        }
+        for (bytes, lsn) in suspended.pushes {
+            if connection.wire.is_resp() {
+                self.context.outbox.required_lsn = self.context.outbox.required_lsn.max(lsn);
+                reply.raw(&bytes);
+            } else {
+                let push = host::Message::Push(conn_id(connection.conn), bytes);
+                self.network.post(worker, Message::Engine(push));
             }
         }
-        result
+        suspended.messages.into_iter().for_each(|message| self.network.post(worker, message));
+    }
+
+    /// The connection of a long command that runs around the present event.
+    pub(super) fn suspended_mut(&mut self, conn: Conn) -> Option<&mut Suspended> {
+        self.suspended.iter_mut().find(|suspended| suspended.conn == conn)
+    }
+
+    /// Keeps a message that cannot be handled within a long command. Returns any other.
+    pub(super) fn keep_for_suspended(&mut self, message: Message) -> Option<Message> {
+        let target = message.target().and_then(|conn| self.suspended.iter().position(|it| it.conn == conn));
+        let last = self.suspended.len().checked_sub(1).filter(|_| message.waits_for_scripts());
+        let Some(suspended) = target.or(last).and_then(|at| self.suspended.get_mut(at)) else {
+            return Some(message);
+        };
+        suspended.keep(message);
+        None
+    }
+
+    /// Has the requests of a client wait until they are resumed.
+    pub(super) fn pause(&mut self, connection: &mut Connection, gives_way: bool) {
+        (connection.paused, connection.gives_way) = (true, gives_way);
+        connection.session.shared.mark(flag::BLOCKED, true);
+        self.has_paused = true;
+    }
+
+    /// Has the rest of a client's requests wait until others had their turn: those that were put off while a
+    /// large value was read for it, and messages that could not be handled meanwhile.
+    pub(super) fn give_way(&mut self, connection: &mut Connection) {
+        if connection.is_waiting() || connection.session.closing || connection.session.killed {
+            return;
+        }
+        self.pause(connection, true);
+        let retry = host::Message::Retry(conn_id(connection.conn));
+        self.network.post(self.context.worker, Message::Engine(retry));
     }
 }

@@ -116,7 +116,7 @@ impl Worker<'_> {
 
     /// Sends the replies of a connection that are confirmed. Whether there were any.
     fn send_confirmed_replies(&mut self, driver: &mut Driver, conn: Conn, confirmed: u64) -> bool {
-        if self.suspended.as_ref().is_some_and(|suspended| suspended.conn == conn) {
+        if self.suspended_mut(conn).is_some() {
             self.pending.conns.push(conn);
             return false;
         }

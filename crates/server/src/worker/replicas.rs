@@ -86,7 +86,7 @@ impl Worker<'_> {
             let mut reads_on = false;
             let mut replicas = std::mem::take(&mut self.replicas.all);
             replicas.retain(|(conn, replica)| {
-                if self.suspended.as_ref().is_some_and(|suspended| suspended.conn == *conn) {
+                if self.suspended_mut(*conn).is_some() {
                     return true;
                 }
                 let Some(connection) = self.connection_mut(*conn) else { return false };
