@@ -457,7 +457,6 @@ impl<'a> Piece<'a> {
     /// The times and the values of its samples, and which of them are between the times.
     fn columns<'s>(&'s self, columns: &'s mut Columns) -> (Stamps<'s>, &'s [f64], Range<usize>) {
         let Columns { times, values } = columns;
-        values.clear();
         let (stamps, whole) = match self.run {
             Run::Chunk(chunk) => {
                 chunk.read_values(values);
@@ -465,6 +464,7 @@ impl<'a> Piece<'a> {
             }
             Run::Open(samples) => {
                 times.clear();
+                values.clear();
                 times.extend(samples.iter().map(|sample| sample.time));
                 values.extend(samples.iter().map(|sample| sample.value));
                 (Stamps::Listed(times), true)
@@ -496,6 +496,10 @@ impl<'a> Piece<'a> {
 
 /// Samples from one time to another.
 fn clip(samples: &[Sample], from: u64, to: u64) -> &[Sample] {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return &[] };
+    if from <= first.time && last.time <= to {
+        return samples;
+    }
     let start = samples.partition_point(|sample| sample.time < from);
     let end = samples.partition_point(|sample| sample.time <= to);
     samples.get(start..end).unwrap_or_default()

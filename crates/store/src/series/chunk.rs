@@ -200,9 +200,10 @@ impl Chunk {
         }
     }
 
-    /// Appends its values.
+    /// Puts its values in the place of others.
     pub(super) fn read_values(&self, values: &mut Vec<f64>) {
-        self.values.read(self.len(), self.parts().1, values);
+        values.resize(self.len(), 0.0);
+        self.values.read(self.parts().1, values);
     }
 
     /// Appends its samples.

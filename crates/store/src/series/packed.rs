@@ -90,6 +90,13 @@ impl Frame {
         mask(self.width)
     }
 
+    /// Signed integers between which all values are; `None` if there are exceptions, or too many bits.
+    pub(super) fn bounds(self) -> Option<(u64, u64)> {
+        let is_near = self.exceptions == 0 && self.span() < SIGN;
+        let most = self.base.cast_signed().checked_add(self.span().cast_signed());
+        Some((self.base, most?.cast_unsigned())).filter(|_| is_near)
+    }
+
     /// The value at an index, where there are no exceptions.
     #[inline]
     pub(super) fn value_at(self, index: usize, words: &[u64]) -> u64 {

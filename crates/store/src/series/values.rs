@@ -70,26 +70,26 @@ impl Values {
         Values { frame, form: Form::Bits, exceptions: 0 }
     }
 
-    /// Appends the `count` values of these words.
-    pub(super) fn read(&self, count: usize, words: &[u64], out: &mut Vec<f64>) {
-        let start = out.len();
-        out.resize(start + count, 0.0);
-        let out = &mut out[start..];
+    /// Fills `out` with the values of these words, of which there are as many.
+    pub(super) fn read(&self, words: &[u64], out: &mut [f64]) {
         let (words, exceptions) = words.split_at(words.len() - 2 * usize::from(self.exceptions));
         match self.form {
             Form::Decimal(exponent) => {
                 unpack(self.frame, words, bits_of(out));
-                divide(out, POWERS[usize::from(exponent)]);
+                let are_small =
+                    self.frame.bounds().is_some_and(|(least, most)| is_small(least) && is_small(most));
+                divide(out, POWERS[usize::from(exponent)], are_small);
             }
             Form::DecimalDelta(exponent) => {
-                let mut integer = words[0];
+                let (mut integer, mut beyond) = (words[0], 0);
                 // To add the sign to all is to change it.
                 unpack(self.frame.with_base(SIGN), &words[1..], bits_of(out));
                 for difference in bits_of(out) {
                     integer = integer.wrapping_add(*difference);
+                    beyond |= integer.wrapping_add(SMALL);
                     *difference = integer;
                 }
-                divide(out, POWERS[usize::from(exponent)]);
+                divide(out, POWERS[usize::from(exponent)], beyond < 2 * SMALL);
             }
             Form::Binary(shift) => {
                 unpack(self.frame, words, bits_of(out));
@@ -116,10 +116,16 @@ fn bits_of(values: &mut [f64]) -> &mut [u64] {
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }
 
-/// Replaces signed integers, the bits of values, by what they are divided by a power of ten.
-fn divide(values: &mut [f64], power: f64) {
-    let beyond = values.iter().fold(0, |beyond, value| beyond | value.to_bits().wrapping_add(SMALL));
-    if beyond >= 2 * SMALL {
+/// Whether a signed integer is from -2^51 to below 2^51.
+fn is_small(integer: u64) -> bool {
+    integer.wrapping_add(SMALL) < 2 * SMALL
+}
+
+/// Replaces signed integers, the bits of values, by what they are divided by a power of ten. `are_small` says
+/// that all are from -2^51 to below 2^51.
+fn divide(values: &mut [f64], power: f64, are_small: bool) {
+    debug_assert!(!are_small || values.iter().all(|value| is_small(value.to_bits())));
+    if !are_small {
         for value in values {
             *value = value.to_bits().cast_signed() as f64 / power;
         }
@@ -339,9 +345,12 @@ mod tests {
                 .collect();
             let mut values: Vec<f64> =
                 integers.iter().map(|&one| f64::from_bits(one.cast_unsigned())).collect();
-            divide(&mut values, power);
-            for (integer, value) in integers.into_iter().zip(values) {
+            let mut others = values.clone();
+            divide(&mut values, power, true);
+            divide(&mut others, power, false);
+            for ((integer, value), other) in integers.into_iter().zip(values).zip(others) {
                 assert_eq!(value.to_bits(), (integer as f64 / power).to_bits(), "{integer} / {power}");
+                assert_eq!(value.to_bits(), other.to_bits());
             }
         }
     }
