@@ -269,14 +269,8 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let image = match access.wants_image() {
-        true => image(engine, &mut access, call, read.as_ref().and_then(|(part, _)| part.as_ref())),
-        false => None,
-    };
-    let is_put_off = *puts_off_images && image.as_ref().is_some_and(|image| image.work.is_none());
-    if is_put_off {
-        access.forget_lookups();
-    }
+    let part = read.as_ref().and_then(|(part, _)| part.as_ref());
+    let left = left(engine, &mut access, call, part, *puts_off_images);
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -288,7 +282,7 @@ fn run_data(
         let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
-    if keeps_lock && image.is_none() {
+    if keeps_lock && left.is_none() {
         access.locked_mut().keep();
         context.has_kept_lock = true;
     }
@@ -298,14 +292,39 @@ fn run_data(
     if let Some(expired) = expired.filter(|expired| !expired.is_empty()) {
         expiry::remove(context, expired);
     }
-    let Some(image) = image else { return outcome };
+    let Some(left) = left else { return outcome };
     reply.truncate(start);
-    if is_put_off {
-        free(image, engine);
+    let Left::Now(image) = left else {
         context.is_put_off = true;
         return Ok(());
-    }
+    };
     read_or_leave(context, session, args, handler, image, reply)
+}
+
+/// What a request has left to be done with nothing locked.
+enum Left {
+    /// It goes on.
+    Now(Image),
+    /// It was put off, and runs again.
+    Later,
+}
+
+/// What a request has left, if it wants images. One that is put off counts no lookups.
+#[inline]
+fn left(
+    engine: &Engine,
+    access: &mut Access<'_>,
+    call: Call<'_>,
+    read: Option<&Arc<PartRead>>,
+    puts_off: bool,
+) -> Option<Left> {
+    let image = if access.wants_image() { image(engine, access, call, read)? } else { return None };
+    if !puts_off || image.work.is_some() {
+        return Some(Left::Now(image));
+    }
+    access.forget_lookups();
+    free(image, engine);
+    Some(Left::Later)
 }
 
 #[inline]

@@ -26,8 +26,8 @@ const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 pub enum Progress {
     /// The request has run, was queued or was refused, and its reply is written.
     Done,
-    /// CLIENT PAUSE, a slow disk, a value on disk or another long read ([`Context::puts_off_images`]) holds it
-    /// back. The caller executes it again later.
+    /// CLIENT PAUSE, a slow disk, a value on disk or another long read ([`Context::puts_off_images`]) holds
+    /// it back. The caller executes it again later.
     Postponed,
     /// The request has left a large value to read, as [`Context::leaves_images`] allows. The caller calls
     /// [`read_image`], which replies.
@@ -86,14 +86,12 @@ fn run(
         }
     };
     let queues = session.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
-    if is_held_back(context, session, (command, args), queues) {
+    if is_held_back(context, session, (command, args), queues)
+        || context.puts_off_images && !queues && reads_much_from_disk(context, command, args)
+    {
         return Progress::Postponed;
     }
     if context.engine.tier.is_used() && !queues {
-        if context.puts_off_images && call::reads_much(command, args) {
-            // Nothing is read from disk for it meanwhile, and given up before it runs.
-            return Progress::Postponed;
-        }
         match fetch::prepare(context, session, (command, args)) {
             fetch::Ready::Now => fetch::allow_rerun(context, session),
             fetch::Ready::Later => return Progress::Postponed,
@@ -171,6 +169,13 @@ fn is_held_back(
     let may_write = transaction::may_write(context.engine, session, command, args);
     let is_paused = context.engine.pauses(context.now_ms, may_write);
     (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED))
+}
+
+/// Whether a request may read much, perhaps of values on disk. Where it is put off nothing is read for it:
+/// that might be given up before it runs.
+#[cold]
+fn reads_much_from_disk(context: &Context, command: &Command, args: Args<'_>) -> bool {
+    context.engine.tier.is_used() && call::reads_much(command, args)
 }
 
 /// Reads the large value that a request has left, and replies. If the reply has a sink it is streamed there.

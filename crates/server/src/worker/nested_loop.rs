@@ -155,8 +155,8 @@ impl<'e> Worker<'e> {
         progress
     }
 
-    /// Runs a part of a client's request, which may serve other clients meanwhile. `is_read`: it reads a large
-    /// value. If others were served, the connection is to [rejoin](Worker::rejoin).
+    /// Runs a part of a client's request, which may serve other clients meanwhile. `is_read`: it reads a
+    /// large value. If others were served, the connection is to [rejoin](Worker::rejoin).
     pub(super) fn lend<R>(
         &mut self,
         driver: &mut Driver,
