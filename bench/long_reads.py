@@ -6,8 +6,9 @@
 One connection asks for HGETALL of a hash, again and again, another for HGET of one of its fields, each millisecond.
 Figures are medians of rounds that alternate between the servers: the share of the time in which the second one waits
 for longer than 3 ms, the 99th percentile of what it waits, and how many HGETALL are answered a second. Before that,
-with nothing else running, of one HGETALL: when its first bytes come, when all are there, the server's processor time,
-and by how much its resident memory rises. `--redis` may name a link to another build of this server whose name ends in
+what others wait at the most for the first HGETALL that a new server gets: a client that is there, and one that comes;
+then, with nothing else running, of one HGETALL: when its first bytes come, when all are there, the server's processor
+time, and by how much its resident memory rises. `--redis` may name a link to another build of this server whose name ends in
 `redis-server`.
 """
 import argparse
@@ -24,8 +25,12 @@ ALONE = 10
 VALUE = "value"
 
 
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port))
+
+
 def read_all(server, reply_bytes, stop, counts):
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+    with connect(server) as connection:
         while not stop.is_set():
             connection.sendall(encode(("HGETALL", "hash")))
             left = reply_bytes
@@ -34,10 +39,40 @@ def read_all(server, reply_bytes, stop, counts):
             counts.append(1)
 
 
+def beside_the_first(server, reply_bytes):
+    """The longest waits while a first HGETALL is read, in ms: of a client that is there, and of one that comes."""
+    waits = []
+    with connect(server) as reader, connect(server) as other:
+        reader.sendall(encode(("HGETALL", "hash")))
+        thread = threading.Thread(target=receive, args=(reader, reply_bytes))
+        thread.start()
+        while thread.is_alive():
+            times = [time.monotonic()]
+            ping(other)
+            times.append(time.monotonic())
+            with connect(server) as new:
+                ping(new)
+            times.append(time.monotonic())
+            waits.append((times[1] - times[0], times[2] - times[1]))
+            time.sleep(PAUSE_SECONDS)
+        thread.join()
+    return [max(column) * 1e3 for column in zip(*waits)]
+
+
+def ping(connection):
+    connection.sendall(encode(("PING",)))
+    assert connection.recv(64) == b"+PONG\r\n"
+
+
+def receive(connection, count):
+    while count > 0:
+        count -= len(connection.recv(1 << 20))
+
+
 def alone(server, reply_bytes):
     """First bytes after and all after, in ms; ms of processor time; MB more."""
     firsts, wholes = [], []
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+    with connect(server) as connection:
         before, cpu_before = server.highest_resident_bytes(resets=True), server.cpu_seconds()
         for _ in range(ALONE):
             asked = time.monotonic()
@@ -60,7 +95,7 @@ def measure(name, command, fields, seconds):
             pairs = (word for field in names[start : start + 1000] for word in (field, VALUE))
             server.call(("HSET", "hash", *pairs))
         reply_bytes = len(b"*%d\r\n" % (2 * fields)) + fields * len(encode((names[0], VALUE))[4:])
-        figures = alone(server, reply_bytes)
+        figures = *beside_the_first(server, reply_bytes), *alone(server, reply_bytes)
         stop, counts, waits = threading.Event(), [], []
         reader = threading.Thread(target=read_all, args=(server, reply_bytes, stop, counts))
         reader.start()
@@ -91,11 +126,11 @@ def main():
         order = list(programs(options).items())
         for name, command in in_turn(order, round_number):
             figures.setdefault(name, []).append(measure(name, command, options.fields, options.seconds))
-    print("| server | first bytes, ms | all, ms | processor time, ms | memory, MB", end=" ")
-    print("| waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n|" + " --- |" * 8)
+    print("| server | waits for the first, ms | new client, ms | first bytes, ms | all, ms | processor time, ms | memory, MB", end=" ")
+    print("| waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n|" + " --- |" * 10)
     for name, rows in figures.items():
         medians = (statistics.median(column) for column in zip(*rows))
-        print("| %s | %.2f | %.1f | %.1f | %.1f | %.1f | %.2f | %.1f |" % (name, *medians))
+        print("| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %.1f | %.2f | %.1f |" % (name, *medians))
 
 
 if __name__ == "__main__":
