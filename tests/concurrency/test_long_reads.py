@@ -50,6 +50,17 @@ def write_document(version):
     return [("JSON.SET", "key", "$", "[" + ",".join([str(version)] * COUNT) + "]")]
 
 
+def write_sets(version):
+    """Two sets with the same members, and one with others."""
+    names = [f"{name}={version}" for name in FIELDS]
+    others = [("SADD", "third", *(f"other-{name}" for name in names))]
+    return [("DEL", "key", "other", "third"), ("SADD", "key", *names), ("SADD", "other", *names), *others]
+
+
+def write_sorted_sets(version):
+    return [("ZADD", key, *pairs(version, "score")) for key in ("key", "other")]
+
+
 def every_second(reply):
     return reply.plain()[1::2]
 
@@ -69,6 +80,15 @@ WORKS = {
     "SSCAN": (write_set, ("SSCAN", "key", 0, "COUNT", 9999), lambda reply: versions(reply.plain()[1])),
     "ZSCAN": (write_sorted_set, ("ZSCAN", "key", 0, "COUNT", 9999), lambda reply: reply.plain()[1][1::2]),
     "XRANGE": (write_stream, ("XRANGE", "key", "-", "+"), lambda reply: [entry[1][1] for entry in reply.plain()]),
+    "SUNION": (write_sets, ("SUNION", "none", "other", "key", "key"), lambda reply: versions(reply.plain())),
+    "SINTER": (write_sets, ("SINTER", "key", "other", "key"), lambda reply: versions(reply.plain())),
+    "SDIFF": (write_sets, ("SDIFF", "key", "third", "none"), lambda reply: versions(reply.plain())),
+    "ZUNION": (
+        write_sorted_sets,
+        ("ZUNION", 3, "none", "other", "key", "AGGREGATE", "MAX", "WITHSCORES"),
+        every_second,
+    ),
+    "ZINTER": (write_sorted_sets, ("ZINTER", 2, "other", "key", "AGGREGATE", "MIN", "WITHSCORES"), every_second),
     "TS.RANGE": (write_series, ("TS.RANGE", "key", "-", "+"), lambda reply: [float(pair[1]) for pair in reply.plain()]),
     "JSON.GET": (write_document, ("JSON.GET", "key", "$[*]"), lambda reply: reply.plain().strip(b"[]").split(b",")),
 }
@@ -117,6 +137,38 @@ def test_packed_replies_read_images(start_server):
         text = client("ZRANGEBYSCORE", "key", "-inf", "+inf", "WITHSCORES").plain()[1::2]
         packed = client("MANTISSA.PACKED", "F64", "ZRANGEBYSCORE", "key", "-inf", "+inf", "WITHSCORES").value
         assert text == [b"7"] * COUNT and packed.count(struct.pack(">d", 7.0)) == COUNT
+
+
+@pytest.mark.parametrize("size", [3, 200, 5_000])
+def test_what_is_read_of_several_values_is_as_in_a_transaction(start_server, size):
+    server = start_server("subject", workers=1)
+    with server.connect() as client:
+        numbers = range(size)
+        client.call("SADD", "a", *(f"member:{n}" for n in numbers), *numbers)
+        client.call("SADD", "b", *(f"member:{n * 2}" for n in numbers), *(n * 3 for n in numbers))
+        client.call("SADD", "integers", *(n * 5 for n in numbers))
+        client.call("ZADD", "z", *(word for n in numbers for word in (n / 4, f"member:{n * 3}")))
+        client.call("SET", "text", "x" * 100_000)
+        keys = [("a", "b"), ("b", "a"), ("none", "a", "integers"), ("integers", "b", "a", "b"), ("a", "a"), ("none",)]
+        keys += [("a", "text"), ("text", "a")]
+        plain = [(name, *some) for name in ("SUNION", "SINTER", "SDIFF") for some in keys]
+        counted = [(n, len(some), *some) for n in ("SINTERCARD", "SUNIONCARD", "SDIFFCARD") for some in keys]
+        scored = [
+            (name, len(some) + 1, *some, "z", "WITHSCORES") for name in ("ZUNION", "ZINTER", "ZDIFF") for some in keys
+        ]
+        counted += [("ZINTERCARD", len(some) + 1, *some, "z", "LIMIT", 70) for some in keys]
+        packed = [("MANTISSA.PACKED", "F64", *command) for command in scored]
+        for command in plain + counted + scored + packed:
+            before = hits(client)
+            reply = client(*command)
+            seen, before = hits(client) - before, hits(client)
+            held = client.pipeline([("MULTI",), command, ("EXEC",)])[-1]
+            assert hits(client) - before == seen, command
+            one, other = reply.plain() if not reply.is_error else reply.text(), held
+            other = other.plain()[0] if not reply.is_error else other.raw.decode().strip().split("-", 1)[1]
+            if command in plain and not reply.is_error:
+                one, other = sorted(one), sorted(other)
+            assert one == other, command
 
 
 def hits(client):
