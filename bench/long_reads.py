@@ -8,8 +8,8 @@ Figures are medians of rounds that alternate between the servers: the share of t
 for longer than 3 ms, the 99th percentile of what it waits, and how many HGETALL are answered a second. Before that,
 what others wait at the most for the first HGETALL that a new server gets: a client that is there, and one that comes;
 then, with nothing else running, of one HGETALL: when its first bytes come, when all are there, the server's processor
-time, and by how much its resident memory rises. `--redis` may name a link to another build of this server whose name ends in
-`redis-server`.
+time, and by how much its resident memory rises. `--redis` may name a link to another build of this server whose name
+ends in `redis-server`.
 """
 import argparse
 import socket
@@ -23,6 +23,17 @@ LONG_SECONDS = 0.003
 PAUSE_SECONDS = 0.001
 ALONE = 10
 VALUE = "value"
+COLUMNS = [
+    "waits for the first, ms",
+    "new client, ms",
+    "first bytes, ms",
+    "all, ms",
+    "processor time, ms",
+    "memory, MB",
+    "waits longer than 3 ms, % of the time",
+    "HGET p99, ms",
+    "HGETALL/s",
+]
 
 
 def connect(server):
@@ -126,11 +137,10 @@ def main():
         order = list(programs(options).items())
         for name, command in in_turn(order, round_number):
             figures.setdefault(name, []).append(measure(name, command, options.fields, options.seconds))
-    print("| server | waits for the first, ms | new client, ms | first bytes, ms | all, ms | processor time, ms | memory, MB", end=" ")
-    print("| waits longer than 3 ms, % of the time | HGET p99, ms | HGETALL/s |\n|" + " --- |" * 10)
+    print("| server | %s |\n|%s" % (" | ".join(COLUMNS), " --- |" * (len(COLUMNS) + 1)))
     for name, rows in figures.items():
         medians = (statistics.median(column) for column in zip(*rows))
-        print("| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %.1f | %.2f | %.1f |" % (name, *medians))
+        print("| %s | %s |" % (name, " | ".join("%.2f" % median for median in medians)))
 
 
 if __name__ == "__main__":
