@@ -100,7 +100,7 @@ pub struct Access<'a> {
     /// Values that were read for this request.
     lent: unread::Lending<'a>,
     /// The only keys that are there, if no shard is locked.
-    images: Option<image::Images<'a>>,
+    images: Option<&'a image::Images<'a>>,
     wants_image: Cell<image::Wanted>,
 }
 

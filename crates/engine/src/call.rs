@@ -23,7 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, CARRIED_AT, Collected, DataHandler, Error, Locks, Mode, Outcome, find_keys};
+use mantissa_commands::{
+    Access, CARRIED_AT, Collected, DataHandler, Error, Lent, Locks, Mode, Outcome, find_keys,
+};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, LockedShards};
 use mantissa_sys::{QuickInstant, simulation};
@@ -88,7 +90,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
     if context.outbox.logged_lsn != logged_lsn {
         session.logged_lsn = context.outbox.logged_lsn;
     }
-    if context.image.is_none() && !context.is_put_off {
+    if context.image.is_none() {
         request_ended(context, session, call, &outcome, (reply, start));
     }
 }
@@ -269,8 +271,10 @@ fn run_data(
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
-    let part = read.as_ref().and_then(|(part, _)| part.as_ref());
-    let left = left(engine, &mut access, call, part, *puts_off_images);
+    let image = match access.wants_image() {
+        true => image(engine, &mut access, call, read.as_ref(), *puts_off_images),
+        false => None,
+    };
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
@@ -282,7 +286,7 @@ fn run_data(
         let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
-    if keeps_lock && left.is_none() {
+    if keeps_lock && image.is_none() {
         access.locked_mut().keep();
         context.has_kept_lock = true;
     }
@@ -292,39 +296,9 @@ fn run_data(
     if let Some(expired) = expired.filter(|expired| !expired.is_empty()) {
         expiry::remove(context, expired);
     }
-    let Some(left) = left else { return outcome };
+    let Some(image) = image else { return outcome };
     reply.truncate(start);
-    let Left::Now(image) = left else {
-        context.is_put_off = true;
-        return Ok(());
-    };
     read_or_leave(context, session, args, handler, image, reply)
-}
-
-/// What a request has left to be done with nothing locked.
-enum Left {
-    /// It goes on.
-    Now(Image),
-    /// It was put off, and runs again.
-    Later,
-}
-
-/// What a request has left, if it wants images. One that is put off counts no lookups.
-#[inline]
-fn left(
-    engine: &Engine,
-    access: &mut Access<'_>,
-    call: Call<'_>,
-    read: Option<&Arc<PartRead>>,
-    puts_off: bool,
-) -> Option<Left> {
-    let image = if access.wants_image() { image(engine, access, call, read)? } else { return None };
-    if !puts_off || image.work.is_some() {
-        return Some(Left::Now(image));
-    }
-    access.forget_lookups();
-    free(image, engine);
-    Some(Left::Later)
 }
 
 #[inline]
@@ -343,13 +317,17 @@ pub(crate) fn reads_much(command: &Command, args: Args<'_>) -> bool {
     command.info.reads_much.is_some_and(|reads_much| reads_much(own))
 }
 
+/// What was read from disk before a request runs: a part of the value at its only key, and whole values.
+type ReadBefore = (Option<Arc<PartRead>>, Option<Box<Lent>>);
+
 /// Images of the values at the keys of a call, with what was read of the only one if it is on disk.
 #[cold]
 fn image(
     engine: &Engine,
     access: &mut Access<'_>,
     call: Call<'_>,
-    read: Option<&Arc<PartRead>>,
+    read: Option<&ReadBefore>,
+    puts_off: bool,
 ) -> Option<Image> {
     let (work, has_long_reply) = (access.take_work(), access.has_long_reply());
     let positions = find_keys(call.command.info, call.args).ok()?;
@@ -357,9 +335,16 @@ fn image(
     let entry = keys.find_map(|key| access.peek(key))?.image();
     let mut others: Vec<Entry> = keys.filter_map(|key| access.peek(key)).map(Entry::image).collect();
     others.sort_unstable_by(|one, other| one.key().cmp(other.key()));
-    let read = read.filter(|read| read.part().is_some_and(|part| entry.selected_in(part).is_some())).cloned();
+    let read = read
+        .and_then(|(part, _)| part.as_ref())
+        .filter(|read| read.part().is_some_and(|part| entry.selected_in(part).is_some()))
+        .cloned();
     let freed = engine.freed_large.load(Ordering::Relaxed);
-    Some(Image { entry, others, read, freed, work, has_long_reply })
+    let is_put_off = puts_off && work.is_none();
+    if is_put_off {
+        access.forget_lookups();
+    }
+    Some(Image { entry, others, read, freed, work, has_long_reply, is_put_off })
 }
 
 /// Frees an image.
@@ -369,6 +354,15 @@ fn free(image: Image, engine: &Engine) {
         engine.free_image(image.entry);
         image.others.into_iter().for_each(|entry| engine.free_image(entry));
     }
+}
+
+/// Whether the request was put off, and is to run again later.
+#[cold]
+pub fn take_put_off(context: &mut Context) -> bool {
+    let image = context.image.take_if(|image| image.is_put_off);
+    let is_put_off = image.is_some();
+    image.into_iter().for_each(|image| free(image, context.engine));
+    is_put_off
 }
 
 /// Does the work that a request has left, if it has. It is to run again then.
@@ -394,7 +388,8 @@ fn read_or_leave(
     image: Image,
     reply: &mut Reply,
 ) -> Outcome {
-    if image.work.is_some() || (context.leaves_images && !session.reply_mode.is_silent()) {
+    if image.is_put_off || image.work.is_some() || (context.leaves_images && !session.reply_mode.is_silent())
+    {
         context.image = Some(image);
         return Ok(());
     }
@@ -415,9 +410,8 @@ fn read_image(
     let mut collected = Collected::default();
     let Context { active, now_ms, random_state, .. } = context;
     let at = (session.database, *now_ms);
-    let settings = &active.settings;
-    let mut access =
-        Access::of_images(image.images(), &engine.keyspace, at, settings, random_state, &mut collected);
+    let (settings, images) = (&active.settings, image.images());
+    let mut access = Access::of_images(&images, &engine.keyspace, at, settings, random_state, &mut collected);
     access.lend_part(image.part());
     let outcome = image.bring().map_err(Error::unreadable).and_then(|()| handler(&mut access, args, reply));
     drop(access);

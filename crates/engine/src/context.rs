@@ -58,8 +58,6 @@ pub struct Context<'e> {
     pub leaves_images: bool,
     /// A request that reads a large value is put off: the thread is reading another one.
     pub puts_off_images: bool,
-    /// The present request was put off.
-    pub(crate) is_put_off: bool,
     /// What the present request has left.
     pub(crate) image: Option<Image>,
     /// Effects of the present command, for its commit.
@@ -153,7 +151,6 @@ impl<'e> Context<'e> {
             sampler: Sampler::default(),
             leaves_images: false,
             puts_off_images: false,
-            is_put_off: false,
             image: None,
             collected,
             outbox: Outbox::new(worker, engine),

@@ -86,13 +86,11 @@ fn run(
         }
     };
     let queues = session.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
-    if is_held_back(context, session, (command, args), queues)
-        || context.puts_off_images && !queues && reads_much_from_disk(context, command, args)
-    {
+    if is_held_back(context, session, (command, args), queues) {
         return Progress::Postponed;
     }
     if context.engine.tier.is_used() && !queues {
-        match fetch::prepare(context, session, (command, args)) {
+        match prepare(context, session, (command, args)) {
             fetch::Ready::Now => fetch::allow_rerun(context, session),
             fetch::Ready::Later => return Progress::Postponed,
             fetch::Ready::Never(error) => {
@@ -110,12 +108,15 @@ fn run(
         call::run_request(context, session, call, suppressed.as_deref_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
-        let is_to_rerun = session.rerun.is_noted && fetch::is_to_rerun(context, session);
-        if std::mem::take(&mut context.is_put_off) || is_to_rerun {
+        if session.rerun.is_noted && fetch::is_to_rerun(context, session) {
             reply.truncate(start);
             return Progress::Postponed;
         }
         if context.image.is_some() {
+            if call::take_put_off(context) {
+                reply.truncate(start);
+                return Progress::Postponed;
+            }
             return run_left(context, session, (command, args), hint, (reply, suppressed));
         }
     }
@@ -171,11 +172,17 @@ fn is_held_back(
     (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED))
 }
 
-/// Whether a request may read much, perhaps of values on disk. Where it is put off nothing is read for it:
-/// that might be given up before it runs.
-#[cold]
-fn reads_much_from_disk(context: &Context, command: &Command, args: Args<'_>) -> bool {
-    context.engine.tier.is_used() && call::reads_much(command, args)
+/// Prepares the values of a request ([`fetch::prepare`]), unless it may read much and would be put off: what
+/// is read from disk for it might be given up before it runs.
+fn prepare(
+    context: &mut Context,
+    session: &mut Session,
+    (command, args): (&Command, Args<'_>),
+) -> fetch::Ready {
+    if context.puts_off_images && call::reads_much(command, args) {
+        return fetch::Ready::Later;
+    }
+    fetch::prepare(context, session, (command, args))
 }
 
 /// Reads the large value that a request has left, and replies. If the reply has a sink it is streamed there.

@@ -26,6 +26,8 @@ pub(crate) struct Image {
     pub(crate) work: Option<Work>,
     /// Whether the reply may be longer than the value.
     pub(crate) has_long_reply: bool,
+    /// The request was put off, and is to run again later. It has counted no lookups.
+    pub(crate) is_put_off: bool,
 }
 
 impl Image {

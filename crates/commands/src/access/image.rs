@@ -39,7 +39,7 @@ pub struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    fn get(self, key: &[u8]) -> Option<&'a Entry> {
+    fn get(&self, key: &[u8]) -> Option<&'a Entry> {
         if self.first.key() == key {
             return Some(self.first);
         }
@@ -95,7 +95,7 @@ impl<'a> Access<'a> {
 
     /// A view of images alone, at their keys, with no shard locked. Nothing can be changed through it.
     pub fn of_images(
-        images: Images<'a>,
+        images: &'a Images<'a>,
         keyspace: &'a Keyspace,
         (database, now_ms): (usize, i64),
         settings: &'a Settings,
