@@ -113,10 +113,6 @@ fn run(
             return Progress::Postponed;
         }
         if context.image.is_some() {
-            if call::take_put_off(context) {
-                reply.truncate(start);
-                return Progress::Postponed;
-            }
             return run_left(context, session, (command, args), hint, (reply, suppressed));
         }
     }
@@ -124,7 +120,8 @@ fn run(
     Progress::Done
 }
 
-/// Goes on with a request that has left an image: does its work and runs it again, if it has left that.
+/// Goes on with a request that has left an image, unless it is put off: does its work and runs it again, if
+/// it has left that.
 #[cold]
 fn run_left(
     context: &mut Context,
@@ -133,6 +130,9 @@ fn run_left(
     hint: Option<KeyHash>,
     replies: (&mut Reply, Option<&mut Reply>),
 ) -> Progress {
+    if call::take_put_off(context) {
+        return Progress::Postponed;
+    }
     if !call::do_work(context) {
         return Progress::Image;
     }
