@@ -44,9 +44,7 @@ def read_all(server, reply_bytes, stop, counts):
     with connect(server) as connection:
         while not stop.is_set():
             connection.sendall(encode(("HGETALL", "hash")))
-            left = reply_bytes
-            while left > 0:
-                left -= len(connection.recv(1 << 20))
+            receive(connection, reply_bytes)
             counts.append(1)
 
 
@@ -90,8 +88,7 @@ def alone(server, reply_bytes):
             connection.sendall(encode(("HGETALL", "hash")))
             left = reply_bytes - len(connection.recv(1 << 20))
             firsts.append(time.monotonic() - asked)
-            while left > 0:
-                left -= len(connection.recv(1 << 20))
+            receive(connection, left)
             wholes.append(time.monotonic() - asked)
         cpu = (server.cpu_seconds() - cpu_before) / ALONE
     more = server.highest_resident_bytes() - before

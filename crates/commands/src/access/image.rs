@@ -2,9 +2,8 @@
 //!
 //! A command that may read much runs twice if its value is large: under the lock until it asks for the value,
 //! which ends it, and then as a whole on an image of the value as it was at that moment. One that reads
-//! several values has an image of each. So the lock is held
-//! no longer than for any other command, readers of one value do not wait for each other, and nobody waits
-//! for them.
+//! several values has an image of each. So the lock is held no longer than for any other command, readers of
+//! one value do not wait for each other, and nobody waits for them.
 
 use mantissa_store::{Collection, Entry, Keyspace, Kind};
 
