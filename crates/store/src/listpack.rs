@@ -31,6 +31,10 @@ use std::fmt;
 pub const HEADER_BYTES: usize = 6;
 /// The byte after the last element.
 const END: u8 = 0xff;
+/// Strings of fewer bytes have their length in their first byte.
+const SHORT_TEXT_END: usize = 64;
+/// Bytes of the largest integer as an element, its length included.
+const INTEGER_BYTES_MAX: usize = 10;
 /// Bytes that are reserved for many elements.
 const APPENDED_BYTES: usize = 512;
 /// The count in the header that means "more than can be told here".
@@ -235,6 +239,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
         Some((Element::Bytes(bytes.get(header..end)?), end))
     };
     let integer = |width: usize| {
+        if let Some(word) = bytes[1..].first_chunk::<8>() {
+            let unused = 64 - 8 * width;
+            let value = (u64::from_le_bytes(*word) << unused).cast_signed() >> unused;
+            return Some((Element::Integer(value), 1 + width));
+        }
         let raw = bytes.get(1..1 + width)?;
         let mut wide = if raw[width - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
         wide[..width].copy_from_slice(raw);
@@ -316,6 +325,14 @@ impl Listpack {
         listpack
     }
 
+    /// An empty listpack with room for one of so many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut listpack = Listpack { bytes: Vec::with_capacity(bytes.max(HEADER_BYTES + 1)) };
+        listpack.bytes.resize(HEADER_BYTES, 0);
+        listpack.close(0);
+        listpack
+    }
+
     /// Takes over bytes that [`validate`] accepts.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ListpackError> {
         validate(&bytes)?;
@@ -373,13 +390,13 @@ impl Listpack {
 
     /// Appends what `write` is called with takes in. Costs less than appending one after the other.
     pub fn append_all(&mut self, write: impl FnOnce(&mut Appender<'_>)) {
-        let count = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
+        let count = usize::from(u16::from_le_bytes([self.bytes[4], self.bytes[5]]));
         self.bytes.pop();
-        self.bytes.reserve(APPENDED_BYTES);
-        let mut appender = Appender { bytes: &mut self.bytes, count };
+        let mut appender = Appender { at: self.bytes.len(), bytes: &mut self.bytes, count };
         write(&mut appender);
+        appender.set_len();
         let count = appender.count;
-        self.close(count);
+        self.close(u16::try_from(count).unwrap_or(COUNT_UNKNOWN));
     }
 
     /// Replaces the element that starts at `position` by an integer and returns by how many bytes the rest
@@ -421,7 +438,10 @@ impl Listpack {
 /// Takes elements for a listpack, whose header is written after the last one.
 pub struct Appender<'l> {
     bytes: &'l mut Vec<u8>,
-    count: u16,
+    /// Where the next element goes. The length of the vector is set to it at the end.
+    at: usize,
+    /// The number of elements.
+    count: usize,
 }
 
 impl Appender<'_> {
@@ -439,7 +459,7 @@ impl Appender<'_> {
     pub fn text(&mut self, text: &[u8]) {
         match parse_i64(text) {
             Some(value) => self.integer(value),
-            None => self.append(|out| encode_string(text, out)),
+            None => self.other_text(text),
         }
     }
 
@@ -447,25 +467,107 @@ impl Appender<'_> {
     #[inline]
     pub fn other_text(&mut self, text: &[u8]) {
         debug_assert_eq!(parse_i64(text), None);
-        self.append(|out| encode_string(text, out));
+        self.count += 1;
+        let len = text.len();
+        if len >= SHORT_TEXT_END {
+            return self.long_text(text);
+        }
+        let to = self.room(SHORT_TEXT_END + 1);
+        // SAFETY: there is room for a text of 63 bytes, the byte before it and the one behind it.
+        unsafe {
+            to.write(0x80 | len as u8);
+            copy_short(text, to.add(1));
+            to.add(1 + len).write(1 + len as u8);
+        }
+        self.at += len + 2;
     }
 
     /// Appends an integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
-        if let 0..=0x7f = value {
-            // With its length behind it.
-            self.bytes.extend_from_slice(&[value as u8, 1]);
-            self.count = self.count.saturating_add(1);
-            return;
+        self.count += 1;
+        let to = self.room(INTEGER_BYTES_MAX);
+        // SAFETY: there is room for the largest integer, which takes no less than what is written here.
+        unsafe {
+            match value {
+                // Each with its length behind it.
+                0..=0x7f => {
+                    to.cast::<[u8; 2]>().write_unaligned([value as u8, 1]);
+                    self.at += 2;
+                }
+                -4096..=4095 => {
+                    let raw = value.to_le_bytes();
+                    to.cast::<[u8; 4]>().write_unaligned([0xc0 | (raw[1] & 0x1f), raw[0], 2, 0]);
+                    self.at += 3;
+                }
+                _ => {
+                    let len = integer_bytes(value);
+                    to.write(if len == 9 { 0xf4 } else { 0xf1 + (len as u8 - 3) });
+                    to.add(1).cast::<[u8; 8]>().write_unaligned(value.to_le_bytes());
+                    to.add(len).write(len as u8);
+                    self.at += len + 1;
+                }
+            }
         }
-        self.append(|out| encode_integer(value, out));
+    }
+
+    #[inline(never)]
+    fn long_text(&mut self, text: &[u8]) {
+        self.set_len();
+        append_element(self.bytes, |out| encode_string(text, out));
+        self.at = self.bytes.len();
+    }
+
+    /// Where the next element goes, with room for so many bytes.
+    #[inline(always)]
+    fn room(&mut self, needed: usize) -> *mut u8 {
+        debug_assert!(self.at <= self.bytes.capacity());
+        if self.bytes.capacity() - self.at < needed {
+            self.set_len();
+            self.bytes.reserve(needed.max(APPENDED_BYTES));
+        }
+        // SAFETY: `at` lies in the vector, or at its end.
+        unsafe { self.bytes.as_mut_ptr().add(self.at) }
     }
 
     #[inline]
-    fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
-        append_element(self.bytes, encode);
-        self.count = self.count.saturating_add(1);
+    fn set_len(&mut self) {
+        // SAFETY: all bytes up to `at` have been written, to room that the vector has.
+        unsafe { self.bytes.set_len(self.at.min(self.bytes.capacity())) }
+    }
+}
+
+/// Copies a text: most are short, and a call for a few bytes costs more than they do.
+///
+/// # Safety
+///
+/// The text's bytes can be written at `to`, which lies elsewhere.
+#[inline(always)]
+unsafe fn copy_short(text: &[u8], to: *mut u8) {
+    let (from, len) = (text.as_ptr(), text.len());
+    // SAFETY: what is read lies in the text and what is written in as many bytes; the two halves of a
+    // length may overlap.
+    unsafe {
+        match len {
+            17.. => to.copy_from_nonoverlapping(from, len),
+            8..=16 => {
+                let halves = [from, from.add(len - 8)].map(|from| from.cast::<[u8; 8]>().read_unaligned());
+                to.cast::<[u8; 8]>().write_unaligned(halves[0]);
+                to.add(len - 8).cast::<[u8; 8]>().write_unaligned(halves[1]);
+            }
+            4..8 => {
+                let halves = [from, from.add(len - 4)].map(|from| from.cast::<[u8; 4]>().read_unaligned());
+                to.cast::<[u8; 4]>().write_unaligned(halves[0]);
+                to.add(len - 4).cast::<[u8; 4]>().write_unaligned(halves[1]);
+            }
+            1..4 => {
+                let bytes = [from.read(), from.add(len / 2).read(), from.add(len - 1).read()];
+                to.write(bytes[0]);
+                to.add(len / 2).write(bytes[1]);
+                to.add(len - 1).write(bytes[2]);
+            }
+            0 => {}
+        }
     }
 }
 
@@ -482,7 +584,7 @@ fn append_element(bytes: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
 pub fn element_bytes(text: &[u8]) -> usize {
     match parse_i64(text) {
         Some(value) => integer_element_bytes(value),
-        None => text_element_bytes(text),
+        None => text_element_bytes(text.len()),
     }
 }
 
@@ -492,12 +594,13 @@ pub(crate) fn integer_element_bytes(value: i64) -> usize {
     integer_bytes(value) + 1
 }
 
-/// Bytes that `text`, which is not the text of an integer, takes as an element, back length included.
-pub(crate) fn text_element_bytes(text: &[u8]) -> usize {
-    let length = match text.len() {
-        0..64 => 1 + text.len(),
-        64..4096 => 2 + text.len(),
-        longer => 5 + longer,
+/// Bytes that a text of `len` bytes, which is not that of an integer, takes as an element, back length
+/// included.
+pub(crate) fn text_element_bytes(len: usize) -> usize {
+    let length = match len {
+        0..SHORT_TEXT_END => 1 + len,
+        SHORT_TEXT_END..4096 => 2 + len,
+        _ => 5 + len,
     };
     length + back_length_bytes(length)
 }
@@ -531,8 +634,8 @@ fn encode_integer(value: i64, out: &mut Vec<u8>) {
 fn encode_string(text: &[u8], out: &mut Vec<u8>) {
     let raw = (text.len() as u32).to_le_bytes();
     match text.len() {
-        0..64 => out.push(0x80 | raw[0]),
-        64..4096 => out.extend_from_slice(&[0xe0 | raw[1], raw[0]]),
+        0..SHORT_TEXT_END => out.push(0x80 | raw[0]),
+        SHORT_TEXT_END..4096 => out.extend_from_slice(&[0xe0 | raw[1], raw[0]]),
         _ => {
             out.push(0xf0);
             out.extend_from_slice(&raw);

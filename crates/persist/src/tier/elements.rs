@@ -504,7 +504,7 @@ impl ElementIndex {
             let mut nodes = Stream::new();
             while !source.at_end() {
                 let first = source.string()?.try_into().map_err(|_| Failure::Damaged)?;
-                let node = Node::from_listpack(StreamId::from_be_bytes(first), source.string_owned()?);
+                let node = Node::from_listpack(StreamId::from_be_bytes(first), source.string()?);
                 let pushed = node.and_then(|node| nodes.push_node(node));
                 pushed.map_err(|_| Failure::Damaged)?;
             }

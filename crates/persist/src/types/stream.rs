@@ -88,8 +88,7 @@ impl Codec for Stream {
                 return source.error(offset, "stream node's key is not the size of an identifier");
             };
             let offset = source.offset();
-            let bytes = source.string_owned()?;
-            let node = Node::from_listpack(StreamId::from_be_bytes(first), bytes);
+            let node = Node::from_listpack(StreamId::from_be_bytes(first), source.string()?);
             if let Err(error) = node.and_then(|node| stream.push_node(node)) {
                 return source.error(offset, error.to_string());
             }

@@ -88,7 +88,12 @@ impl<'a> Encoded<'a> {
             }
             Element::Bytes(text) => {
                 let code = if text.len() <= TEXT_BYTES_MAX { text.len() as u8 } else { LONG };
-                Encoded { code, text, integer: [0; 8], listpack_bytes: listpack::text_element_bytes(text) }
+                Encoded {
+                    code,
+                    text,
+                    integer: [0; 8],
+                    listpack_bytes: listpack::text_element_bytes(text.len()),
+                }
             }
         }
     }

@@ -11,7 +11,7 @@
 use super::node::Node;
 use super::text::{NUMBER_TEXT_MAX, Text};
 use super::{StreamError, StreamId};
-use crate::listpack::{Appender, Element, Elements, Listpack};
+use crate::listpack::{Appender, CheckedElements, Element, Listpack};
 
 const FLAG_DELETED: i64 = 1;
 const FLAG_SAME_FIELDS: i64 = 2;
@@ -39,50 +39,48 @@ fn entry_size(same_fields: bool, field_count: usize) -> Option<usize> {
 impl Node {
     /// The node as dumps hold it.
     pub fn to_listpack(&self) -> Vec<u8> {
-        let mut listpack = Listpack::new();
+        let mut listpack = Listpack::with_capacity(self.listpack_bytes() + ROOM_BYTES);
         listpack.append_all(|out| self.append_to(out));
         listpack.into_bytes()
     }
 
     fn append_to(&self, out: &mut Appender<'_>) {
-        let entries = self.entries();
+        let mut entries = self.entries();
         let head = entries.head_fields();
         out.integer(self.live() as i64);
         out.integer(self.deleted() as i64);
         out.integer(head.len() as i64);
         head.for_each(|name| append(out, &name));
         out.integer(0);
-        for entry in entries {
+        while let Some(entry) = entries.start() {
             let same = entry.has_head_fields;
             let deleted = if entry.deleted { FLAG_DELETED } else { 0 };
             out.integer(deleted | if same { FLAG_SAME_FIELDS } else { 0 });
             out.integer(entry.id.ms.wrapping_sub(self.first().ms) as i64);
             out.integer(entry.id.seq.wrapping_sub(self.first().seq) as i64);
-            let count = entry.fields.len();
             if !same {
-                out.integer(count as i64);
+                out.integer(entry.count as i64);
             }
-            for (name, value) in entry.fields {
-                if !same {
-                    append(out, &name);
+            for _ in 0..entry.texts().unwrap_or(0) {
+                match entries.text() {
+                    Some(text) => append(out, &text),
+                    None => debug_assert!(false, "a node ends with an entry"),
                 }
-                append(out, &value);
             }
-            out.integer(entry_size(same, count).map_or(0, |size| size as i64));
+            out.integer(entry_size(same, entry.count).map_or(0, |size| size as i64));
         }
     }
 
     /// Reads a node as it stands in a dump, every invariant checked in one pass.
-    pub fn from_listpack(first: StreamId, bytes: Vec<u8>) -> Result<Self, StreamError> {
-        let listpack = Listpack::from_bytes(bytes).map_err(StreamError::Listpack)?;
-        let bytes = listpack.as_bytes();
-        let mut at = Elements::new(bytes);
-        let (counts, head, head_count) =
-            read_head(&mut at).ok_or(StreamError::Node("head of the node is broken"))?;
-        let mut node =
-            Node::open(first, head.clone().take(head_count).map(text).collect::<Vec<_>>().into_iter());
-        while at.position() + 1 != bytes.len() {
-            read_entry(&mut node, &mut at, &head, head_count)?;
+    pub fn from_listpack(first: StreamId, bytes: &[u8]) -> Result<Self, StreamError> {
+        let mut source = Source(CheckedElements::new(bytes).map_err(StreamError::Listpack)?);
+        let (counts, head) = source.head()?;
+        let head_count = head.len();
+        let mut node = Node::open(first, head.into_iter());
+        // Texts take no more bytes than as elements.
+        node.reserve(bytes.len());
+        while let Some(flags) = source.next()? {
+            read_entry(&mut node, &mut source, flags, head_count)?;
         }
         if node.live() == 0 {
             return Err(StreamError::Node("node without live entries"));
@@ -95,26 +93,74 @@ impl Node {
     }
 }
 
-/// Live and deleted entries, the names, how many.
-fn read_head<'a>(at: &mut Elements<'a>) -> Option<((u64, u64), Elements<'a>, usize)> {
-    let live = u64::try_from(at.next_integer()?).ok()?;
-    let deleted = u64::try_from(at.next_integer()?).ok()?;
-    let count = usize::try_from(at.next_integer()?).ok()?;
-    let names = at.clone();
-    at.skip_elements(count)?;
-    (at.next_integer()? == 0).then_some(((live, deleted), names, count))
+/// Bytes that a listpack being written has room for beyond its own, so that it does not grow for the last
+/// element.
+const ROOM_BYTES: usize = 80;
+
+const BROKEN_HEAD: StreamError = StreamError::Node("head of the node is broken");
+const BROKEN_ENTRY: StreamError = StreamError::Node("broken entry");
+
+/// The elements of a node, checked as they are read.
+struct Source<'a>(CheckedElements<'a>);
+
+impl<'a> Source<'a> {
+    /// The next element, or none where the listpack ends.
+    #[inline]
+    fn next(&mut self) -> Result<Option<Element<'a>>, StreamError> {
+        self.0.next().transpose().map_err(StreamError::Listpack)
+    }
+
+    /// The next element, which must be there.
+    #[inline]
+    fn text(&mut self) -> Result<Text<'a>, StreamError> {
+        self.next()?.map(text).ok_or(BROKEN_ENTRY)
+    }
+
+    /// The next element, which must be an integer.
+    #[inline]
+    fn integer(&mut self) -> Result<i64, StreamError> {
+        integer(self.next()?)
+    }
+
+    fn count(&mut self) -> Result<usize, StreamError> {
+        usize::try_from(self.integer()?).map_err(|_| BROKEN_ENTRY)
+    }
+
+    /// How many entries live and are deleted, and the names.
+    fn head(&mut self) -> Result<((u64, u64), Vec<Text<'a>>), StreamError> {
+        let mut counts = || self.count().map(|count| count as u64).map_err(in_head);
+        let counts = (counts()?, counts()?);
+        let mut names = Vec::new();
+        for _ in 0..self.count().map_err(in_head)? {
+            names.push(self.text().map_err(in_head)?);
+        }
+        if self.integer().map_err(in_head)? != 0 {
+            return Err(BROKEN_HEAD);
+        }
+        Ok((counts, names))
+    }
 }
 
-fn read_entry<'a>(
+fn in_head(error: StreamError) -> StreamError {
+    if error == BROKEN_ENTRY { BROKEN_HEAD } else { error }
+}
+
+#[inline]
+fn integer(element: Option<Element<'_>>) -> Result<i64, StreamError> {
+    match element {
+        Some(Element::Integer(value)) => Ok(value),
+        _ => Err(BROKEN_ENTRY),
+    }
+}
+
+fn read_entry(
     node: &mut Node,
-    at: &mut Elements<'a>,
-    head: &Elements<'a>,
+    source: &mut Source<'_>,
+    flags: Element<'_>,
     head_count: usize,
 ) -> Result<(), StreamError> {
-    let broken = || StreamError::Node("broken entry");
     let first = node.first();
-    let mut integer = || at.next_integer().ok_or_else(broken);
-    let (flags, ms, seq) = (integer()?, integer()?, integer()?);
+    let (flags, ms, seq) = (integer(Some(flags))?, source.integer()?, source.integer()?);
     let id = StreamId { ms: first.ms.wrapping_add(ms as u64), seq: first.seq.wrapping_add(seq as u64) };
     let is_first = node.live() + node.deleted() == 0;
     if is_first && id != first {
@@ -124,17 +170,14 @@ fn read_entry<'a>(
         return Err(StreamError::Node("entries out of order"));
     }
     let same = flags & FLAG_SAME_FIELDS != 0;
-    let count = if same { head_count } else { usize::try_from(integer()?).map_err(|_| broken())? };
-    let mut fields = Vec::new();
-    let mut names = head.clone();
-    for _ in 0..count {
-        let name = if same { names.next() } else { at.next() };
-        fields.push((text(name.ok_or_else(broken)?), text(at.next().ok_or_else(broken)?)));
+    let count = if same { head_count } else { source.count()? };
+    let size = entry_size(same, count).ok_or(BROKEN_ENTRY)?;
+    node.open_entry(id, same, flags & FLAG_DELETED != 0, count);
+    for _ in 0..if same { count } else { 2 * count } {
+        node.push_text(&source.text()?);
     }
-    let size = at.next_integer().and_then(|size| usize::try_from(size).ok());
-    if size != entry_size(same, count) {
-        return Err(broken());
+    if source.count()? != size {
+        return Err(BROKEN_ENTRY);
     }
-    node.append_texts(id, same, flags & FLAG_DELETED != 0, fields.into_iter());
     Ok(())
 }

@@ -54,7 +54,6 @@ pub struct Node {
 pub(super) struct RawEntry<'a> {
     pub(super) id: StreamId,
     pub(super) deleted: bool,
-    pub(super) has_head_fields: bool,
     pub(super) fields: Fields<'a>,
     /// Where its form stands.
     position: usize,
@@ -138,23 +137,54 @@ impl<'a> RawEntries<'a> {
     }
 }
 
-impl<'a> Iterator for RawEntries<'a> {
-    type Item = RawEntry<'a>;
+/// What stands before the texts of an entry.
+pub(super) struct EntryStart {
+    pub(super) id: StreamId,
+    pub(super) deleted: bool,
+    pub(super) has_head_fields: bool,
+    /// The number of fields.
+    pub(super) count: usize,
+    /// Where its form stands.
+    position: usize,
+}
 
-    fn next(&mut self) -> Option<RawEntry<'a>> {
+impl EntryStart {
+    /// The number of texts that follow.
+    pub(super) fn texts(&self) -> Option<usize> {
+        if self.has_head_fields { Some(self.count) } else { self.count.checked_mul(2) }
+    }
+}
+
+impl<'a> RawEntries<'a> {
+    /// Steps to the texts of the next entry, all of which [`RawEntries::text`] must read before the next step.
+    #[inline]
+    pub(super) fn start(&mut self) -> Option<EntryStart> {
         let position = self.at.position();
         let form = self.at.byte()?;
         let id = self.id(form)?;
         let has_head_fields = form & OTHER_FIELDS == 0;
-        let (names, left, texts) = if has_head_fields {
-            (Some(self.head_fields.clone()), self.head_field_count, self.head_field_count)
-        } else {
-            let count = usize::try_from(self.at.varint()?).ok()?;
-            (None, count, count.checked_mul(2)?)
-        };
-        let fields = Fields { names, rest: self.at.clone(), left };
-        self.at.skip(texts)?;
-        Some(RawEntry { id, deleted: form & DELETED != 0, has_head_fields, fields, position })
+        let count =
+            if has_head_fields { self.head_field_count } else { usize::try_from(self.at.varint()?).ok()? };
+        Some(EntryStart { id, deleted: form & DELETED != 0, has_head_fields, count, position })
+    }
+
+    /// The next text of the entry.
+    #[inline]
+    pub(super) fn text(&mut self) -> Option<Text<'a>> {
+        self.at.text()
+    }
+}
+
+impl<'a> Iterator for RawEntries<'a> {
+    type Item = RawEntry<'a>;
+
+    fn next(&mut self) -> Option<RawEntry<'a>> {
+        let start = self.start()?;
+        let EntryStart { id, deleted, has_head_fields, count, position } = start;
+        let names = has_head_fields.then(|| self.head_fields.clone());
+        let fields = Fields { names, rest: self.at.clone(), left: count };
+        self.at.skip(start.texts()?)?;
+        Some(RawEntry { id, deleted, fields, position })
     }
 }
 
@@ -168,7 +198,7 @@ fn element_bytes(text: &Text<'_>) -> u32 {
     match text {
         Text::Integer(number) => integer_element_bytes(*number),
         // A text is below 4 GiB: clients cannot send longer ones.
-        other => listpack::text_element_bytes(other.bytes(&mut [0; NUMBER_TEXT_MAX])) as u32,
+        other => listpack::text_element_bytes(other.text_bytes()) as u32,
     }
 }
 
@@ -226,6 +256,10 @@ impl Node {
         self.bytes.capacity()
     }
 
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve_exact(bytes);
+    }
+
     pub(super) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
     }
@@ -246,23 +280,22 @@ impl Node {
         let mut scratch = [0; NUMBER_TEXT_MAX];
         let same = head.head_field_count == fields.len()
             && head.head_fields().zip(fields).all(|(name, field)| name.bytes(&mut scratch) == field.0);
-        let fields = fields.iter().map(|(name, value)| (Text::new(name), Text::new(value)));
-        self.append_texts(id, same, false, fields);
+        self.open_entry(id, same, false, fields.len());
+        for (name, value) in fields {
+            if !same {
+                self.push_text(&Text::new(name));
+            }
+            self.push_text(&Text::new(value));
+        }
     }
 
-    /// The same, of texts as they are stored, and with what is known of them.
-    pub(super) fn append_texts<'a>(
-        &mut self,
-        id: StreamId,
-        has_head_fields: bool,
-        is_deleted: bool,
-        fields: impl ExactSizeIterator<Item = (Text<'a>, Text<'a>)>,
-    ) {
+    /// Appends an entry without its texts: that many values, and before each its name if it has other fields
+    /// than the head. [`Node::push_text`] appends them.
+    pub(super) fn open_entry(&mut self, id: StreamId, has_head_fields: bool, is_deleted: bool, count: usize) {
         let flags = if is_deleted { DELETED } else { 0 } | if has_head_fields { 0 } else { OTHER_FIELDS };
         // A node stays below 2 GiB.
         self.last_position = self.bytes.len() as u32;
         self.write_id(flags, id);
-        let count = fields.len();
         let ms = id.ms.wrapping_sub(self.first.ms) as i64;
         let seq = id.seq.wrapping_sub(self.first.seq) as i64;
         let elements = if has_head_fields { count + 3 } else { 2 * count + 4 };
@@ -272,17 +305,16 @@ impl Node {
             write_varint(count as u64, &mut self.bytes);
             size += integer_element_bytes(count as i64);
         }
-        for (name, value) in fields {
-            if !has_head_fields {
-                name.write(&mut self.bytes);
-                size = size.saturating_add(element_bytes(&name));
-            }
-            value.write(&mut self.bytes);
-            size = size.saturating_add(element_bytes(&value));
-        }
         self.listpack_bytes = self.listpack_bytes.saturating_add(size);
         *(if is_deleted { &mut self.deleted } else { &mut self.live }) += 1;
         self.last = id;
+    }
+
+    /// Appends the next text of the last entry.
+    #[inline]
+    pub(super) fn push_text(&mut self, text: &Text<'_>) {
+        text.write(&mut self.bytes);
+        self.listpack_bytes = self.listpack_bytes.saturating_add(element_bytes(text));
     }
 
     fn write_id(&mut self, flags: u8, id: StreamId) {

@@ -100,7 +100,7 @@ fn nodes_survive_being_taken_apart() {
     let (stream, model) = random_stream(99);
     let mut copy = Stream::new();
     for node in stream.nodes() {
-        let node = Node::from_listpack(node.first(), node.to_listpack()).expect("a valid node");
+        let node = Node::from_listpack(node.first(), &node.to_listpack()).expect("a valid node");
         copy.push_node(node).expect("in order");
     }
     assert_eq!(copy.len(), model.len() as u64);
@@ -116,7 +116,7 @@ fn damaged_nodes_are_refused_or_harmless() {
     for bit in 0..good.len() * 8 {
         let mut bad = good.to_vec();
         bad[bit / 8] ^= 1 << (bit % 8);
-        match Node::from_listpack(node.first(), bad) {
+        match Node::from_listpack(node.first(), &bad) {
             Ok(mut node) => {
                 let ids: Vec<_> = node.entries().map(|entry| entry.id).collect();
                 assert!(ids.into_iter().any(|id| node.delete(id)));
@@ -282,7 +282,7 @@ fn a_node_knows_its_size_as_a_listpack() {
         for node in stream.nodes() {
             let listpack = node.to_listpack();
             assert_eq!(node.listpack_bytes(), listpack.len(), "seed {seed}");
-            let copy = Node::from_listpack(node.first(), listpack.clone()).expect("a valid node");
+            let copy = Node::from_listpack(node.first(), &listpack).expect("a valid node");
             assert_eq!(copy.to_listpack(), listpack, "seed {seed}");
         }
     }

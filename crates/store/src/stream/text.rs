@@ -11,7 +11,9 @@
 //! A text becomes a number only if it is the one form in which that number is printed, so `007`, `1.` and
 //! `-0.0` stay texts; the encoding of a text is unique. `21.53` takes three bytes.
 
-use mantissa_number::{INTEGER_TEXT_MAX, format_i64, format_u64, parse_i64};
+use mantissa_number::{
+    INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, last_eight_digits, parse_i64,
+};
 
 /// The size of a buffer for the text of one number.
 pub const NUMBER_TEXT_MAX: usize = 32;
@@ -65,6 +67,18 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Bytes of the text itself.
+    pub(super) fn text_bytes(&self) -> usize {
+        match *self {
+            Text::Bytes(bytes) => bytes.len(),
+            Text::Integer(number) => integer_text_length(number),
+            // At least one digit stands before the point.
+            Text::Decimal(number, scale) => {
+                1 + integer_text_length(number).max(usize::from(number < 0) + 1 + usize::from(scale))
+            }
+        }
+    }
+
     /// The text as an owned string.
     pub fn to_vec(&self) -> Vec<u8> {
         self.bytes(&mut [0; NUMBER_TEXT_MAX]).to_vec()
@@ -89,20 +103,23 @@ impl<'a> Text<'a> {
     }
 }
 
+/// What the decimals of a scale divide by.
+const SCALES: [u64; SCALE_MAX + 1] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
 fn print_decimal(number: i64, scale: usize, scratch: &mut [u8; NUMBER_TEXT_MAX]) -> &[u8] {
-    let mut buffer = [0; INTEGER_TEXT_MAX];
-    let digits = format_u64(&mut buffer, number.unsigned_abs());
-    let sign = usize::from(number < 0);
+    let (magnitude, scale) = (number.unsigned_abs(), scale.min(SCALE_MAX));
+    let (whole, decimals) = (magnitude / SCALES[scale], magnitude % SCALES[scale]);
+    // It is written over where there is no minus.
     scratch[0] = b'-';
-    // At least one digit stands before the point.
-    let zeros = (scale + 1).saturating_sub(digits.len());
-    let len = sign + zeros + digits.len();
-    scratch[sign..sign + zeros].fill(b'0');
-    scratch[sign + zeros..len].copy_from_slice(digits);
-    let point = len - scale;
-    scratch.copy_within(point..len, point + 1);
-    scratch[point] = b'.';
-    &scratch[..=len]
+    let sign = usize::from(number < 0);
+    let room = scratch[sign..].first_chunk_mut();
+    let point = sign + room.map_or(0, |room| format_u64(room, whole).len());
+    let digits = u64::from_le_bytes(last_eight_digits(decimals)) >> (64 - 8 * scale);
+    if let Some(behind) = scratch[point..].first_chunk_mut::<{ 1 + SCALE_MAX }>() {
+        behind[0] = b'.';
+        behind[1..].copy_from_slice(&digits.to_le_bytes());
+    }
+    &scratch[..point + 1 + scale]
 }
 
 /// `text` as a decimal, if that prints as `text`.
@@ -131,8 +148,12 @@ fn decimal(text: &[u8]) -> Option<Text<'_>> {
 fn write_integer(tag: u8, number: i64, out: &mut Vec<u8>) {
     let significant = 65 - if number < 0 { number.leading_ones() } else { number.leading_zeros() };
     let width = significant.div_ceil(8) as usize;
-    out.push(tag + width as u8 - 1);
-    out.extend_from_slice(&number.to_le_bytes()[..width]);
+    let mut bytes = [tag + width as u8 - 1; 9];
+    bytes[1..].copy_from_slice(&number.to_le_bytes());
+    // A copy of a fixed size is a store.
+    let end = out.len() + 1 + width;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Reads texts and LEB128 numbers from the bytes of a node; `None` where they end.
@@ -156,6 +177,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    #[inline]
     pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -181,13 +203,20 @@ impl<'a> Reader<'a> {
         None
     }
 
+    #[inline]
     fn integer(&mut self, width: usize) -> Option<i64> {
+        if let Some(word) = self.bytes[self.at..].first_chunk::<8>() {
+            self.at += width;
+            let unused = 64 - 8 * width;
+            return Some((u64::from_le_bytes(*word) << unused).cast_signed() >> unused);
+        }
         let raw = self.take(width)?;
         let mut wide = if raw.last()? & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
         wide[..width].copy_from_slice(raw);
         Some(i64::from_le_bytes(wide))
     }
 
+    #[inline]
     pub(super) fn text(&mut self) -> Option<Text<'a>> {
         let tag = self.byte()?;
         match tag {
@@ -243,6 +272,7 @@ mod tests {
 
     fn check(text: &[u8]) {
         let bytes = stored(text);
+        assert_eq!(Text::new(text).text_bytes(), text.len());
         let mut reader = Reader::new(&bytes, 0);
         assert_eq!(reader.text().map(|found| found.to_vec()).as_deref(), Some(text));
         assert_eq!(reader.position(), bytes.len());

@@ -45,7 +45,7 @@ fn check(stream: &Stream, model: &Model) {
 fn reloaded(stream: &Stream) -> Stream {
     let mut copy = Stream::new();
     for node in stream.nodes() {
-        let node = Node::from_listpack(node.first(), node.to_listpack()).expect("a valid node");
+        let node = Node::from_listpack(node.first(), &node.to_listpack()).expect("a valid node");
         copy.push_node(node).expect("in order");
     }
     copy.last_id = stream.last_id;
