@@ -25,10 +25,9 @@ environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
 suites="$suites replication upgrade packed web console archive tiering"
 
-# Where nothing was compiled before, as on a fresh machine, incremental compilation costs time and room. So do
-# the line tables of the tests: a panic tells its line without them.
-if [ ! -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ]; then
-    export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0} CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-0}
+# Where nothing was compiled before, as on a fresh machine, incremental compilation costs time and room.
+if [ ! -d "${CARGO_TARGET_DIR:-target}/fast/incremental" ]; then
+    export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 fi
 
 say() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
@@ -118,7 +117,8 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
     (prepare_python; prepare_node) >"$prepared" 2>&1 &
     preparing=$!
     say "cargo test --workspace"
-    cargo test --workspace --no-fail-fast
+    # With the dependencies of the server that the Python suites test.
+    cargo test --workspace --profile fast --config "$(tests/unoptimised)" --no-fail-fast
     if [ -f number/Makefile ]; then
         say "make -C number test"
         make -C number -j "$(nproc)" --output-sync=target test

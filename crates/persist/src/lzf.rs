@@ -10,6 +10,8 @@
 //! bound. No output is longer than 88 times its input, which bounds what a damaged file can make a reader
 //! allocate.
 
+use std::ops::Range;
+
 const LITERALS_MAX: usize = 32;
 const DISTANCE_MAX: usize = 1 << 13;
 const MATCH_MIN: usize = 3;
@@ -68,7 +70,7 @@ impl Compressor {
         let mut at = 0;
         while let Some(place) = positions.next_match(input, at, literals_from == 0) {
             let length = MATCH_MIN + match_length(input, place.from + MATCH_MIN, place.at + MATCH_MIN);
-            push_literals(&input[literals_from..place.at], out);
+            push_literals(input, literals_from..place.at, out);
             push_reference(place.at - place.from - 1, length, out);
             if out.len() > limit {
                 break;
@@ -88,7 +90,7 @@ impl Compressor {
             out.truncate(start);
             return false;
         }
-        push_literals(rest, out);
+        push_literals(input, literals_from..input.len(), out);
         true
     }
 
@@ -96,7 +98,7 @@ impl Compressor {
     /// most). What is appended for several inputs is together a compressed form of all of them.
     pub fn compress_part(&mut self, input: &[u8], out: &mut Vec<u8>) {
         if !self.compress(input, out, input.len()) {
-            push_literals(input, out);
+            push_literals(input, 0..input.len(), out);
         }
     }
 
@@ -126,9 +128,11 @@ impl Positions<'_> {
         let (mut at, mut misses) = (at, 0);
         while at < end {
             let triple = triple_at(input, at)?;
-            let from = self.swap(triple, at);
-            if from < at && at - from <= DISTANCE_MAX && triple_at(input, from) == Some(triple) {
-                return Some(Match { from, at });
+            let distance = self.swap(triple, at);
+            if distance.wrapping_sub(1) < at.min(DISTANCE_MAX)
+                && triple_at(input, at - distance) == Some(triple)
+            {
+                return Some(Match { from: at - distance, at });
             }
             misses += 1;
             at += 1 + misses / MISSES_PER_STEP;
@@ -136,14 +140,13 @@ impl Positions<'_> {
         None
     }
 
-    /// Notes position `at` for its three bytes and returns the one noted before; if there is none in this
-    /// input, a number that is none of its positions.
+    /// Notes position `at` for its three bytes and returns how far back the one noted before is; if there is
+    /// none in this input, more than `at`.
     #[inline]
     fn swap(&mut self, triple: u32, at: usize) -> usize {
         let slot = (triple.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        let slot = &mut self.table[slot];
-        let before = std::mem::replace(slot, self.base + at as u32);
-        before.checked_sub(self.base).map_or(usize::MAX, |from| from as usize)
+        let here = self.base + at as u32;
+        here.wrapping_sub(std::mem::replace(&mut self.table[slot], here)) as usize
     }
 }
 
@@ -177,20 +180,33 @@ fn match_length(input: &[u8], from: usize, at: usize) -> usize {
     length + behind[length..].iter().zip(&ahead[length..]).take_while(|(old, new)| old == new).count()
 }
 
-fn push_literals(literals: &[u8], out: &mut Vec<u8>) {
-    for run in literals.chunks(LITERALS_MAX) {
-        out.push((run.len() - 1) as u8);
-        out.extend_from_slice(run);
+/// Appends the first `count` bytes of a chunk, at most all. A copy of a fixed size is no call.
+#[inline(always)]
+fn push_part<const N: usize>(chunk: &[u8; N], count: usize, out: &mut Vec<u8>) {
+    let end = out.len() + count;
+    out.extend_from_slice(chunk);
+    out.truncate(end);
+}
+
+#[inline]
+fn push_literals(input: &[u8], range: Range<usize>, out: &mut Vec<u8>) {
+    for from in range.clone().step_by(LITERALS_MAX) {
+        let count = (range.end - from).min(LITERALS_MAX);
+        out.push((count - 1) as u8);
+        match input[from..].first_chunk::<LITERALS_MAX>() {
+            Some(chunk) => push_part(chunk, count, out),
+            None => out.extend_from_slice(&input[from..from + count]),
+        }
     }
 }
 
+#[inline]
 fn push_reference(distance: usize, length: usize, out: &mut Vec<u8>) {
-    let high = (distance >> 8) as u8;
+    let (high, low) = ((distance >> 8) as u8, (distance & 0xff) as u8);
     match length - 2 {
-        short @ 0..=6 => out.push((short as u8) << 5 | high),
-        long => out.extend_from_slice(&[7 << 5 | high, (long - 7) as u8]),
+        short @ 0..=6 => out.extend_from_slice(&[(short as u8) << 5 | high, low]),
+        long => out.extend_from_slice(&[7 << 5 | high, (long - 7) as u8, low]),
     }
-    out.push((distance & 0xff) as u8);
 }
 
 /// Appends what `input` stands for, which is `length` bytes, to `out`. On an error `out` holds a part.
@@ -207,7 +223,10 @@ pub fn decompress(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), 
             let Some((literals, tail)) = tail.split_at_checked(control + 1) else {
                 return Err("compressed string ends within a literal run");
             };
-            out.extend_from_slice(literals);
+            match rest[1..].first_chunk::<LITERALS_MAX>() {
+                Some(chunk) if has_room::<LITERALS_MAX>(out) => push_part(chunk, literals.len(), out),
+                _ => out.extend_from_slice(literals),
+            }
             rest = tail;
         } else {
             let (count, tail) = match (control >> 5, tail) {
@@ -230,9 +249,23 @@ pub fn decompress(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), 
     if out.len() - start == length { Ok(()) } else { Err("compressed string is shorter than stated") }
 }
 
+/// Whether that many bytes fit without an allocation.
+#[inline(always)]
+fn has_room<const N: usize>(out: &Vec<u8>) -> bool {
+    out.capacity() - out.len() >= N
+}
+
 /// Appends `count` bytes from `distance` back; they may overlap what is appended.
+#[inline]
 fn copy_within(out: &mut Vec<u8>, distance: usize, count: usize) {
+    /// Most references are no longer.
+    const STEP: usize = 16;
     let from = out.len() - distance;
+    if count <= STEP && has_room::<STEP>(out) {
+        if let Some(&chunk) = out[from..].first_chunk::<STEP>() {
+            return push_part(&chunk, count, out);
+        }
+    }
     let mut left = count;
     while left > 0 {
         let step = left.min(out.len() - from);

@@ -137,6 +137,13 @@ impl fmt::Debug for Hash {
     }
 }
 
+const DUPLICATE: ListpackError = refused("hash has a field twice");
+
+/// What is wrong with a listpack as a whole.
+const fn refused(reason: &'static str) -> ListpackError {
+    ListpackError { at: 0, reason }
+}
+
 #[inline]
 fn field_of(item: Item<'_>) -> Field<'_> {
     (item.key, item.value, item.expiry())
@@ -151,10 +158,9 @@ impl Hash {
     /// The hash of the fields and values of a listpack, which is checked. It stays packed unless it has more
     /// fields than the limits allow, however long they are.
     pub fn from_listpack(listpack: &[u8], limits: &EncodingLimits) -> Result<Self, ListpackError> {
-        const UNPAIRED: ListpackError =
-            ListpackError { at: 0, reason: "packed elements do not come in pairs" };
-        const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "hash has a field twice" };
-        let Some(gathered) = packed::gathered(listpack)? else {
+        const UNPAIRED: ListpackError = refused("packed elements do not come in pairs");
+        let mut gathered = packed::Gathered::new();
+        if !packed::gather(listpack, &mut gathered)? {
             let mut elements = CheckedElements::new(listpack)?;
             let mut hash = Hash::new();
             let limits = EncodingLimits { hash_value_bytes_max: usize::MAX, ..limits.clone() };
@@ -167,13 +173,57 @@ impl Hash {
                 }
             }
             return Ok(hash);
-        };
+        }
         if !gathered.len().is_multiple_of(PAIR.stride()) {
             return Err(UNPAIRED);
         }
         let mut hash = Hash::of(packed::block_of(PAIR, &gathered).ok_or(DUPLICATE)?, LISTPACK);
         if hash.len() > limits.hash_entries_max {
             hash.make_table();
+        }
+        Ok(hash)
+    }
+
+    /// The hash of fields, values and expiries in a listpack, which is checked: they come by rising expiry up
+    /// to `expiry_max`, and those without one (0) last. It stays packed as above.
+    pub fn from_listpack_with_expiry(
+        listpack: &[u8],
+        expiry_max: i64,
+        limits: &EncodingLimits,
+    ) -> Result<Self, ListpackError> {
+        const INCOMPLETE: ListpackError = refused("packed elements do not come in threes");
+        const BAD_EXPIRY: ListpackError = refused("hash has a field with an impossible expiry");
+        const OUT_OF_ORDER: ListpackError = refused("hash has its fields out of the order of their expiries");
+        let mut previous = 0;
+        let mut check = |expiry: Option<i64>| {
+            let expiry = expiry.filter(|expiry| (0..=expiry_max).contains(expiry)).ok_or(BAD_EXPIRY)?;
+            let before = std::mem::replace(&mut previous, if expiry == 0 { i64::MAX } else { expiry });
+            if previous < before { Err(OUT_OF_ORDER) } else { Ok((expiry != 0).then_some(expiry)) }
+        };
+        let mut gathered = packed::Gathered::new();
+        if packed::gather(listpack, &mut gathered)? {
+            for field in gathered.chunks(3) {
+                let [_, _, expiry] = field else { return Err(INCOMPLETE) };
+                check(expiry.as_integer())?;
+            }
+            let fields = WithExpiry::of(&gathered).ok_or(DUPLICATE)?;
+            let mut hash = Hash::of(Box::new(fields), WITH_EXPIRY);
+            if hash.len() > limits.hash_entries_max {
+                hash.make_table();
+            }
+            return Ok(hash);
+        }
+        let mut elements = CheckedElements::new(listpack)?;
+        let mut hash = Hash::new();
+        let limits = EncodingLimits { hash_value_bytes_max: usize::MAX, ..limits.clone() };
+        let (mut field_text, mut value_text) = Default::default();
+        while let Some(field) = elements.next() {
+            let field = field?;
+            let value = elements.next().ok_or(INCOMPLETE)??;
+            let expiry = check(elements.next().ok_or(INCOMPLETE)??.integer())?;
+            if !hash.append(field.text(&mut field_text), value.text(&mut value_text), expiry, &limits) {
+                return Err(DUPLICATE);
+            }
         }
         Ok(hash)
     }

@@ -36,6 +36,7 @@ pub mod series;
 mod set;
 mod shard;
 mod shard_set;
+mod short_text;
 pub mod snapshot;
 mod sorted_set;
 pub mod stream;

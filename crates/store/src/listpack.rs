@@ -24,8 +24,11 @@
 //! the payload. Reading is bounds-checked throughout: bytes that are no listpack give errors or end the
 //! iteration, never a panic.
 
-use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use std::fmt;
+
+use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
+
+use crate::short_text::copy_short;
 
 /// Bytes before the first element.
 pub const HEADER_BYTES: usize = 6;
@@ -534,40 +537,6 @@ impl Appender<'_> {
     fn set_len(&mut self) {
         // SAFETY: all bytes up to `at` have been written, to room that the vector has.
         unsafe { self.bytes.set_len(self.at.min(self.bytes.capacity())) }
-    }
-}
-
-/// Copies a text: most are short, and a call for a few bytes costs more than they do.
-///
-/// # Safety
-///
-/// The text's bytes can be written at `to`, which lies elsewhere.
-#[inline(always)]
-unsafe fn copy_short(text: &[u8], to: *mut u8) {
-    let (from, len) = (text.as_ptr(), text.len());
-    // SAFETY: what is read lies in the text and what is written in as many bytes; the two halves of a
-    // length may overlap.
-    unsafe {
-        match len {
-            17.. => to.copy_from_nonoverlapping(from, len),
-            8..=16 => {
-                let halves = [from, from.add(len - 8)].map(|from| from.cast::<[u8; 8]>().read_unaligned());
-                to.cast::<[u8; 8]>().write_unaligned(halves[0]);
-                to.add(len - 8).cast::<[u8; 8]>().write_unaligned(halves[1]);
-            }
-            4..8 => {
-                let halves = [from, from.add(len - 4)].map(|from| from.cast::<[u8; 4]>().read_unaligned());
-                to.cast::<[u8; 4]>().write_unaligned(halves[0]);
-                to.add(len - 4).cast::<[u8; 4]>().write_unaligned(halves[1]);
-            }
-            1..4 => {
-                let bytes = [from.read(), from.add(len / 2).read(), from.add(len - 1).read()];
-                to.write(bytes[0]);
-                to.add(len / 2).write(bytes[1]);
-                to.add(len - 1).write(bytes[2]);
-            }
-            0 => {}
-        }
     }
 }
 

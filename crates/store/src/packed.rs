@@ -19,7 +19,7 @@ mod view;
 
 pub(crate) use block::Block;
 pub(crate) use buckets::{Buckets, Iter, Place};
-pub(crate) use bulk::{block_of, gathered};
+pub(crate) use bulk::{Gathered, block_of, gather};
 pub(crate) use common::Tagged;
 pub(crate) use element::{Encoded, decode_integer, width_of};
 pub(crate) use view::{Form, Item, Items, Position, View};

@@ -126,7 +126,8 @@ impl Set {
     /// than the limits allow, however long they are.
     pub fn from_listpack(listpack: &[u8], limits: &EncodingLimits) -> Result<Self, ListpackError> {
         const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "set has a member twice" };
-        let Some(gathered) = packed::gathered(listpack)? else {
+        let mut gathered = packed::Gathered::new();
+        if !packed::gather(listpack, &mut gathered)? {
             let mut set = Set::new_listpack();
             let limits = EncodingLimits { set_listpack_value_bytes_max: usize::MAX, ..limits.clone() };
             for element in CheckedElements::new(listpack)? {
@@ -135,7 +136,7 @@ impl Set {
                 }
             }
             return Ok(set);
-        };
+        }
         let mut set = Set::of(packed::block_of(MEMBER, &gathered).ok_or(DUPLICATE)?, LISTPACK);
         if set.len() > limits.set_listpack_entries_max {
             set.make_table();

@@ -1,17 +1,17 @@
 //! Hashes, whose fields can have expiries (unix time in milliseconds).
 
-use super::reading::{TYPICAL_ELEMENTS, UNPAIRED, believable, damage, each_pair, refused, unpack};
+use super::reading::{TYPICAL_ELEMENTS, believable, damage, each_pair, refused, unpack};
 use super::{Codec, hash_template};
 use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;
 use crate::digest::Mixer;
 use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
-use crate::packed::{Damage, Packing, elements, zipmap};
+use crate::packed::{Damage, Packing, zipmap};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::INTEGER_TEXT_MAX;
-use mantissa_store::listpack::{Element, Listpack};
+use mantissa_store::listpack::Listpack;
 use mantissa_store::{EncodingLimits, Field, Hash};
 use std::io::{Read, Write};
 
@@ -121,10 +121,9 @@ impl Codec for Hash {
                     source.milliseconds()?;
                 }
                 unpack(source, |bytes| {
-                    each_with_expiry(bytes, |field, value, expiry| {
-                        check_expiry(expiry)?;
-                        if hash.append(field, value, expiry, limits) { Ok(()) } else { Err(DUPLICATE) }
-                    })
+                    hash = Hash::from_listpack_with_expiry(bytes, FIELD_EXPIRY_MS_MAX, limits)
+                        .map_err(damage)?;
+                    Ok(())
                 })?;
             }
             form if hash_template::has(form) => return hash_template::read(source, form, limits),
@@ -269,29 +268,6 @@ pub fn put_field(
 
 /// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
 /// expiry and those without one (0) last.
-fn each_with_expiry(
-    bytes: &[u8],
-    mut put: impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
-) -> Result<(), Damage> {
-    let (mut field_scratch, mut value_scratch) = ([0; INTEGER_TEXT_MAX], [0; INTEGER_TEXT_MAX]);
-    let mut elements = elements(bytes, Packing::Listpack)?;
-    let mut previous = Some(0);
-    while let Some(field) = elements.next() {
-        let field = field?;
-        let value = elements.next().ok_or(UNPAIRED)??;
-        let Some(Element::Integer(expiry)) = elements.next().transpose()? else {
-            return Err(BAD_FIELD_EXPIRY);
-        };
-        let expiry = (expiry != 0).then_some(expiry);
-        if expiry.unwrap_or(i64::MAX) < previous.unwrap_or(i64::MAX) {
-            return Err(Damage { at: 0, reason: "hash has its fields out of the order of their expiries" });
-        }
-        previous = expiry;
-        put(field.text(&mut field_scratch), value.text(&mut value_scratch), expiry)?;
-    }
-    Ok(())
-}
-
 /// Reads the name of a field into `field`, behind its expiry where expiries are distances from `base`. Its
 /// value is the next string.
 pub(crate) fn read_field<R: Read>(

@@ -75,7 +75,7 @@ impl Codec for SortedSet {
         };
         let mut set = SortedSet::new();
         unpack(source, |bytes| {
-            let mut builder = SortedSetBuilder::new();
+            let mut builder = SortedSetBuilder::with_capacity(PACKED_MEMBERS, bytes.len());
             each_pair(bytes, packing, |member, score| {
                 let score = match score {
                     Element::Integer(score) => Some(score as f64),
@@ -136,6 +136,9 @@ fn write_scored(member: &[u8], score: f64, encoder: &mut Encoder<'_>, out: &mut 
     out.extend_from_slice(&score.to_le_bytes());
 }
 
+/// As many members as packed sets have, of the usual size.
+const PACKED_MEMBERS: usize = 32;
+
 /// Appends a score as its text, which becomes an integer where it is the text of one.
 fn append_score(score: f64, text: &mut Vec<u8>, out: &mut Appender<'_>) {
     /// Below this an integer is printed as one.
@@ -147,7 +150,8 @@ fn append_score(score: f64, text: &mut Vec<u8>, out: &mut Appender<'_>) {
     }
     text.clear();
     write_score(text, score);
-    out.text(text);
+    // A text with a point, an exponent or letters is no integer's.
+    if score.abs() < INTEGER_MAX && score.fract() != 0.0 { out.other_text(text) } else { out.text(text) }
 }
 
 /// A sorted set as a count and that many members with their scores, which files have in order.

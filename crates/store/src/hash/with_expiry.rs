@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::listpack::Element;
-use crate::packed::{Block, Encoded, Form, Item, Position};
+use crate::packed::{self, Block, Encoded, Form, Item, Position};
 
 /// How fields look.
 const FIELD: Form = Form::plain(3);
@@ -32,6 +32,11 @@ impl WithExpiry {
     pub(super) fn new(mut pairs: Block) -> Self {
         pairs.widen_items();
         WithExpiry { block: pairs, tracked: NOT_TRACKED }
+    }
+
+    /// Fields, values and expiries in order; `None` if a field comes twice.
+    pub(super) fn of(elements: &[Encoded<'_>]) -> Option<Self> {
+        Some(WithExpiry { block: packed::block_of(FIELD, elements)?, tracked: NOT_TRACKED })
     }
 
     pub(super) fn tracked(&self) -> Option<i64> {

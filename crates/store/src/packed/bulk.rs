@@ -3,25 +3,25 @@
 use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::view::Form;
-use crate::distinct::all_differ;
+use crate::distinct::{FEW, all_differ, few_differ};
 use crate::listpack::{CheckedElements, ListpackError};
 use smallvec::SmallVec;
 
 /// The longest listpack whose elements are looked at together: beyond it they come one by one.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
 
-/// Most items of which each is compared with each.
-const COMPARED_ITEMS_MAX: usize = 24;
+/// Elements that are looked at together.
+pub(crate) type Gathered<'a> = SmallVec<[Encoded<'a>; 64]>;
 
-/// All elements of a listpack, which is checked; `None` if it is too long.
-pub(crate) fn gathered(listpack: &[u8]) -> Result<Option<SmallVec<[Encoded<'_>; 64]>>, ListpackError> {
+/// Appends all elements of a listpack, which is checked. False if it is too long.
+pub(crate) fn gather<'a>(listpack: &'a [u8], elements: &mut Gathered<'a>) -> Result<bool, ListpackError> {
     if listpack.len() > GATHERED_BYTES_MAX {
-        return Ok(None);
+        return Ok(false);
     }
-    CheckedElements::new(listpack)?
-        .map(|element| element.map(Encoded::of))
-        .collect::<Result<_, _>>()
-        .map(Some)
+    for element in CheckedElements::new(listpack)? {
+        elements.push(Encoded::of(element?));
+    }
+    Ok(true)
 }
 
 /// A block of these elements, each few of which are an item; `None` if two items have the same first element.
@@ -43,8 +43,32 @@ pub(crate) fn block_of(form: Form, elements: &[Encoded<'_>]) -> Option<Block> {
 /// Whether two items begin with the same element.
 fn has_duplicate(elements: &[Encoded<'_>], stride: usize) -> bool {
     let keys = || elements.iter().step_by(stride);
-    if elements.len() <= COMPARED_ITEMS_MAX * stride {
-        return keys().enumerate().any(|(index, key)| keys().take(index).any(|other| other.is_same(key)));
+    if elements.len() <= FEW * stride {
+        return !few_differ(keys(), Encoded::fingerprint, Encoded::is_same);
     }
     !all_differ(keys(), Encoded::hash, |key| key.to_comparable())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_that_comes_twice_is_found() {
+        for count in 1..3 * FEW {
+            for stride in 1..4 {
+                let texts: Vec<String> = (0..count * stride).map(|number| format!("name {number}")).collect();
+                let mut elements: Vec<_> = texts.iter().map(|text| Encoded::new(text.as_bytes())).collect();
+                assert!(!has_duplicate(&elements, stride));
+                for twice in 1..count {
+                    let before = elements[twice * stride];
+                    elements[twice * stride] = elements[(twice - 1) / 2 * stride];
+                    assert!(has_duplicate(&elements, stride), "{twice} of {count}");
+                    elements[twice * stride] = before;
+                }
+            }
+        }
+        let zeros = [Encoded::integer(0), Encoded::new(b""), Encoded::integer(-1), Encoded::integer(0)];
+        assert!(!has_duplicate(&zeros[..3], 1) && has_duplicate(&zeros, 1));
+    }
 }

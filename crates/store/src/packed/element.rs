@@ -19,6 +19,7 @@ use mantissa_number::{INTEGER_TEXT_MAX, parse_i64};
 
 use crate::listpack::Element;
 use crate::seed;
+use crate::short_text::{copy_short, fingerprint};
 
 /// The longest text that lies in the block itself.
 pub(super) const INLINE_BYTES_MAX: usize = 223;
@@ -388,6 +389,15 @@ impl<'a> Encoded<'a> {
         if self.code == EXTERNAL_CODE { slab::class_size(TEXT_AT + self.text.len()) } else { 0 }
     }
 
+    /// A number that is the same where texts are the same, and seldom otherwise.
+    #[inline]
+    pub(super) fn fingerprint(&self) -> u32 {
+        match self.as_integer() {
+            Some(integer) => fingerprint(&integer.to_le_bytes()),
+            None => fingerprint(self.text),
+        }
+    }
+
     /// The hash of the text.
     #[inline]
     pub(crate) fn hash(&self) -> u64 {
@@ -421,7 +431,7 @@ impl<'a> Encoded<'a> {
         // SAFETY: the caller's promise.
         unsafe {
             match self.code {
-                0..INTEGER_CODE => std::ptr::copy_nonoverlapping(self.text.as_ptr(), at, self.text.len()),
+                0..INTEGER_CODE => copy_short(self.text, at),
                 EXTERNAL_CODE => {
                     at.cast::<NonNull<u8>>().write_unaligned(External::create(self.text, hash).0);
                 }

@@ -8,8 +8,9 @@ use super::leaf::Leaf;
 use super::tree::{Tree, add_leaf, fitting};
 use super::{Owned, SortedSet};
 use crate::EncodingLimits;
-use crate::distinct::all_differ;
+use crate::distinct::{FEW, all_differ, few_differ};
 use crate::member_index::{Item, hash_of};
+use crate::short_text::fingerprint;
 
 /// Entries that wait before leaves are made of them, and bytes of their members.
 const WAITING_MAX: usize = 1 << 10;
@@ -51,6 +52,14 @@ impl SortedSetBuilder {
     /// A builder of an empty set.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same with room for so many members, which have so many bytes together.
+    pub fn with_capacity(members: usize, bytes: usize) -> Self {
+        let mut builder = Self::default();
+        builder.members.reserve_exact(bytes.min(WAITING_BYTES_MAX));
+        builder.waiting.reserve_exact(members.min(WAITING_MAX));
+        builder
     }
 
     /// Adds a member, whose score is then to be told.
@@ -129,7 +138,11 @@ impl SortedSetBuilder {
             entries.extend((0..view.len()).rev().map(|slot| view.entry(slot)));
         }
         entries.extend((0..self.waiting.len()).map(|number| self.entry(number)));
-        let differ = all_differ(entries.iter(), |(member, _)| hash_of(member), |(member, _)| *member);
+        let members = entries.iter().map(|&(member, _)| member);
+        let differ = match entries.len() {
+            ..=FEW => few_differ(members, fingerprint, |one, other| one == other),
+            _ => all_differ(members, hash_of, |member| member),
+        };
         differ.then(|| SortedSet::from_entries(entries, limits))
     }
 }
