@@ -259,6 +259,22 @@ def test_a_group_that_was_being_written_is_dropped(start_server):
         assert sorted(connection.call("KEYS", "*")) == [b"next", b"whole"]
 
 
+def test_what_sorting_a_set_stores_is_stored_again(start_server):
+    server = logged_server(start_server, appendfsync="always")
+    with server.connect() as connection:
+        connection.call("SADD", "set", *(f"m{number}" for number in range(600)))
+        for number in range(0, 600, 3):
+            connection.call("SREM", "set", f"m{number}")
+        connection.call("SET", "weight_m1", "a")
+        connection.call("SORT", "set", "BY", "weight_*", "ALPHA", "LIMIT", 0, 5, "STORE", "absent weights")
+        connection.call("SORT", "set", "BY", "weight_*", "ALPHA", "DESC", "LIMIT", 0, 5, "STORE", "descending")
+        connection.call("EVAL", "return redis.call('sort', KEYS[1], 'by', 'none_*', 'alpha', 'store', KEYS[2])", 2, "set", "all")
+        before = digest(connection)
+    server.restart(crash=True)
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
 def test_an_old_file_is_taken_over(start_server):
     server = start_server()
     server.terminate()
@@ -274,6 +290,25 @@ def test_an_old_file_is_taken_over(start_server):
     server.restart()
     with server.connect() as connection:
         assert connection.call("MGET", "k", "more") == [b"v", b"1"]
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_files_that_a_rewrite_has_left_go_at_the_start(start_server, keeps):
+    server = logged_server(start_server, **({"aof-disable-auto-gc": "yes"} if keeps else {}))
+    with server.connect() as connection:
+        connection.call("SET", "k", "v")
+    server.terminate()
+    left = [f"{NAME}.7.base.rdb", f"{NAME}.7.incr.aof"]
+    listed = manifest(server)
+    for name in left:
+        (server.directory / FOLDER / name).write_bytes(b"left")
+    former = "".join(f"file {name} seq 7 type h\n" for name in left)
+    (server.directory / FOLDER / f"{NAME}.manifest").write_text(former + listed)
+    server.start()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"v"
+    assert [name for name in left if name in files(server)] == (left if keeps else [])
+    assert (" type h" in manifest(server)) == keeps
 
 
 def test_rewriting_replaces_the_files(start_server):

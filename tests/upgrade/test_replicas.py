@@ -138,6 +138,43 @@ def test_a_replica_in_a_chain_is_upgraded(start_upgradable, start_server):
     assert info(primary, "sync_full", "stats") == "1", "it has gone on by a partial resynchronization"
 
 
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_the_first_write_after_a_quiet_upgrade_names_its_database(start_upgradable, start_server, kind):
+    server = start_upgradable(options=QUICK)
+    replica = start_server(kind)
+    follow(replica, server.server)
+    for number in range(3):
+        with server.server.connect() as client:
+            client.call("SELECT", "1")
+            client.call("SET", "key", f"one {number}")
+        await_same(server.server, replica)
+        server.upgrade()
+        with server.server.connect() as client:
+            client.call("SET", "key", f"zero {number}")
+        await_same(server.server, replica)
+        with replica.connect() as client:
+            assert client.call("GET", "key") == f"zero {number}".encode()
+
+
+def test_a_replica_whose_primary_is_gone_is_upgraded(start_upgradable, start_server):
+    primary = start_server(options=QUICK)
+    server = start_upgradable(options=QUICK)
+    with primary.connect() as client:
+        client.call("SET", "key", "before")
+    follow(server.server, primary)
+    await_same(primary, server.server)
+    history = info(primary, "master_replid")
+    primary.kill()
+    eventually(lambda: info(server.server, "master_link_status") == "down", "the link does not go down")
+    server.upgrade()
+    assert info(server.server, "role") == "slave" and info(server.server, "master_replid") == history
+    assert info(server.server, "master_port") == str(primary.port)
+    with server.server.connect() as client:
+        assert client.call("GET", "key") == b"before"
+        assert client.call("REPLICAOF", "NO", "ONE") == b"OK"
+        client.call("SET", "key", "after")
+
+
 def test_who_waits_for_replicas_waits_on(start_upgradable, start_server):
     server = start_upgradable(options=QUICK | {"appendonly": "yes"})
     replica = start_server()

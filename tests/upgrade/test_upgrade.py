@@ -213,3 +213,53 @@ def test_the_new_process_is_killed_at_any_moment(start_upgradable):
         load.stop()
         with server.server.connect() as connection:
             load.check(connection)
+
+
+class Queue:
+    """Clients that push numbers to a list, and others that wait for them there."""
+
+    def __init__(self, server, consumers):
+        self.server, self.ended = server, threading.Event()
+        self.pushed, self.popped, self.errors = 0, [], []
+        waiting = [threading.Thread(target=self.run, args=(self.pop,)) for _ in range(consumers)]
+        self.threads = [*waiting, threading.Thread(target=self.run, args=(self.push,))]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, work):
+        try:
+            with self.server.connect() as connection:
+                work(connection)
+        except Exception as error:
+            self.errors.append(repr(error))
+
+    def push(self, connection):
+        while not self.ended.is_set():
+            connection.call("RPUSH", "queue", str(self.pushed))
+            self.pushed += 1
+
+    def pop(self, connection):
+        while not self.ended.is_set():
+            found = connection.call("BLPOP", "queue", "1")
+            if found is not None:
+                self.popped.append(int(found[1]))
+
+    def stop(self):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join(60)
+        assert not self.errors, self.errors[:3]
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_what_a_blocked_client_is_served_reaches_it(start_upgradable, policy):
+    server = start_upgradable(options={"appendonly": "yes", "appendfsync": policy}, workers=2)
+    queue = Queue(server.server, 3)
+    for _ in range(12):
+        goal = queue.pushed + 60
+        eventually(lambda: queue.pushed >= goal or queue.errors, "nothing is pushed")
+        server.upgrade()
+    queue.stop()
+    with server.server.connect() as connection:
+        left = [int(number) for number in connection.call("LRANGE", "queue", "0", "-1")]
+    assert sorted(queue.popped + left) == list(range(queue.pushed))

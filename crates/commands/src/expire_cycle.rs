@@ -12,6 +12,7 @@
 
 use mantissa_store::cold::Cold;
 use mantissa_store::{Entry, KeyHash, ListedHash};
+use smallvec::SmallVec;
 
 use crate::access::{Access, Unread};
 use crate::hash::remove_expired_fields;
@@ -40,10 +41,18 @@ pub fn expire_cycle(
 ) -> ExpireProgress {
     let selected = access.database();
     let mut progress = ExpireProgress::default();
-    let count = access.database_count();
+    // There may be many, most of them empty.
+    let mut databases: SmallVec<[usize; 16]> = access.visit_shard(shard, |shard| {
+        let numbered = shard.databases.iter().enumerate();
+        numbered.filter(|(_, database)| database.has_expiries()).map(|(number, _)| number).collect()
+    });
+    if databases.is_empty() {
+        return progress;
+    }
     // Not always the same one first, so that each gets its share of the time.
-    let first = access.random_below(count);
-    for database in (first..first + count).map(|database| database % count) {
+    let first = access.random_below(databases.len());
+    databases.rotate_left(first);
+    for database in databases {
         let left = entries_max.saturating_sub(progress.visited);
         if left == 0 {
             break;

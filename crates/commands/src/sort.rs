@@ -192,6 +192,7 @@ fn sorted_elements<'k>(
 ) -> Outcome<Vec<Element<'k>>> {
     let value = access.read(key).map(|entry| entry.value());
     let keeps_order = matches!(options.by, Some(Pattern::Nowhere));
+    let mut is_set = false;
     let all: Vec<Element<'k>> = match value {
         None => Vec::new(),
         Some(ValueRef::List(list)) if keeps_order => {
@@ -206,11 +207,14 @@ fn sorted_elements<'k>(
             return Ok(set.iter().skip(window.start).take(window.len()).collect());
         }
         Some(ValueRef::List(list)) => list.iter().collect(),
-        Some(ValueRef::Set(set)) => set.iter().collect(),
+        Some(ValueRef::Set(set)) => {
+            is_set = true;
+            set.iter().collect()
+        }
         Some(ValueRef::SortedSet(set)) => set.iter().map(|(member, _)| Element::Bytes(member)).collect(),
         Some(_) => return Err(Error::WRONG_TYPE),
     };
-    sort_elements(access, all, options)
+    sort_elements(access, all, is_set, options)
 }
 
 /// Takes a sorted set out of its packed encoding for good, which sorting does in Redis.
@@ -240,6 +244,7 @@ fn in_stored_order<'k, I: DoubleEndedIterator<Item = Element<'k>>>(
 fn sort_elements<'k>(
     access: &'k Access<'_>,
     elements: Vec<Element<'k>>,
+    is_set: bool,
     options: &Options<'_>,
 ) -> Outcome<Vec<Element<'k>>> {
     // The order of a set is an accident; what is stored, and what a script does, must not depend on it.
@@ -272,7 +277,7 @@ fn sort_elements<'k>(
     }
     let window = options.window(records.len());
     // What is only shown is collated as C does it, up to the first NUL.
-    let order = Order { descending: options.descending, ends_at_nul: options.store.is_none() };
+    let order = Order { descending: options.descending, ends_at_nul: options.store.is_none(), is_set };
     let compare = |one: &Record<'_>, other: &Record<'_>| order.compare(one, other);
     if window.len() < records.len() / 2 && !window.is_empty() {
         // Only the wanted range is sorted; first it is selected.
@@ -301,6 +306,8 @@ fn number(text: Element<'_>) -> Option<f64> {
 struct Order {
     descending: bool,
     ends_at_nul: bool,
+    /// Places are an accident.
+    is_set: bool,
 }
 
 impl Order {
@@ -315,6 +322,10 @@ impl Order {
             (_, Weight::Text(None)) => Ordering::Greater,
             (Weight::Text(Some(a)), Weight::Text(Some(b))) => compare_texts(a, b, self.ends_at_nul),
             _ => compare_texts(one.element, other.element, self.ends_at_nul),
+        };
+        let order = match self.is_set {
+            true => order.then_with(|| compare_texts(one.element, other.element, false)),
+            false => order,
         };
         let order = if self.descending { order.reverse() } else { order };
         order.then(one.place.cmp(&other.place))

@@ -305,7 +305,7 @@ settings! {
     /// says.
     activerehashing: bool = "activerehashing", Bool, "yes", INERT;
     /// Redis's I/O threads. Use `worker-threads` here: every worker reads, runs commands and writes.
-    io_threads: u32 = "io-threads", Integer { min: 1, max: 128 }, "1", IMMUTABLE | INERT;
+    io_threads: u32 = "io-threads", Integer { min: 1, max: 256 }, "1", IMMUTABLE | INERT;
     /// Commands of a pipeline whose keys are prefetched together. Here the server chooses.
     prefetch_batch_max_size: u32 = "prefetch-batch-max-size", Integer { min: 0, max: 128 }, "16",
         HIDDEN | INERT;
@@ -789,8 +789,8 @@ settings! {
     /// Replicas at which that wait ends early; 0 waits in full.
     repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", 0;
     /// How a replica takes over its primary's data: `swapdb` loads them beside the old ones, which are served
-    /// until the exchange; `disabled` and `on-empty-db` receive them into a file, then remove the old ones
-    /// and load it. A replica without data needs no file.
+    /// until the exchange; `disabled`, `on-empty-db` and Valkey's `flush-before-load` receive them into a file,
+    /// then remove the old ones and load it. A replica without data needs no file.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", 0;
     /// Lets the kernel gather packets to replicas: less traffic, more delay. It holds for replicas that
     /// connect from then on.

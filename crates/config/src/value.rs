@@ -83,22 +83,34 @@ pub struct ShutdownFlags {
     pub now: bool,
     /// End although saving fails.
     pub force: bool,
+    /// Of Valkey's clusters; without effect here.
+    pub safe: bool,
+    /// The same.
+    pub failover: bool,
 }
 
 impl ShutdownFlags {
     /// The words of a configuration, in the order of the bits; the first stands for none of the others.
-    pub const NAMES: &'static [&'static str] = &["default", "save", "nosave", "now", "force"];
+    pub const NAMES: &'static [&'static str] =
+        &["default", "save", "nosave", "now", "force", "safe", "failover"];
 }
 
 impl Setting for ShutdownFlags {
     fn from_value(value: Value) -> Option<Self> {
         let Value::Integer(bits) = value else { return None };
         let has = |bit: u32| bits >> bit & 1 == 1;
-        Some(ShutdownFlags { save: has(0), nosave: has(1), now: has(2), force: has(3) })
+        Some(ShutdownFlags {
+            save: has(0),
+            nosave: has(1),
+            now: has(2),
+            force: has(3),
+            safe: has(4),
+            failover: has(5),
+        })
     }
 
     fn to_value(&self) -> Value {
-        let bits = [self.save, self.nosave, self.now, self.force];
+        let bits = [self.save, self.nosave, self.now, self.force, self.safe, self.failover];
         Value::Integer(bits.iter().enumerate().map(|(index, &set)| i64::from(set) << index).sum())
     }
 }
@@ -275,7 +287,10 @@ choices! {
     PropagationError { Ignore = "ignore", Panic = "panic", PanicOnReplicas = "panic-on-replicas" }
 
     /// How a replica takes a dump without a file.
-    DisklessLoad { Disabled = "disabled", OnEmptyDb = "on-empty-db", Swapdb = "swapdb" }
+    DisklessLoad {
+        Disabled = "disabled", OnEmptyDb = "on-empty-db", Swapdb = "swapdb",
+        FlushBeforeLoad = "flush-before-load",
+    }
 
     /// What becomes of a second sample of a time in a time series.
     SeriesPolicy {

@@ -261,10 +261,11 @@ fn copy_within(out: &mut Vec<u8>, distance: usize, count: usize) {
     /// Most references are no longer.
     const STEP: usize = 16;
     let from = out.len() - distance;
-    if count <= STEP && has_room::<STEP>(out) {
-        if let Some(&chunk) = out[from..].first_chunk::<STEP>() {
-            return push_part(&chunk, count, out);
-        }
+    if count <= STEP
+        && has_room::<STEP>(out)
+        && let Some(&chunk) = out[from..].first_chunk::<STEP>()
+    {
+        return push_part(&chunk, count, out);
     }
     let mut left = count;
     while left > 0 {

@@ -281,6 +281,13 @@ impl Database {
         self.expiries.keys
     }
 
+    /// Whether keys or fields have an expiry, or had one when they were last looked through.
+    #[inline]
+    pub fn has_expiries(&self) -> bool {
+        let Expiries { keys, hashes, sample, .. } = &self.expiries;
+        *keys > 0 || !hashes.is_empty() || sample.is_some() || self.fields_cursor.is_some()
+    }
+
     /// The number of hashes with fields that have an expiry.
     pub fn hashes_with_expiry_len(&self) -> usize {
         self.expiries.hashes.len()

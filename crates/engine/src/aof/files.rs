@@ -75,6 +75,10 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     let path = files.path(&name);
     let file = storage.append(&path).map_err(|error| failed(&path, error))?;
     files.store(storage)?;
+    if !active.config.aof_disable_auto_gc {
+        // A process that ended during a rewrite has left it.
+        super::rewrite::remove_history(storage, &mut files);
+    }
     engine.aof.base_bytes.store(files.bytes(storage, 0), Ordering::Relaxed);
     engine.aof.former_bytes.store(files.bytes(storage, 1), Ordering::Relaxed);
     engine.aof.control.switch_at(Box::new(move |_| Ok(Some(file))), &engine.stream_facts());

@@ -402,7 +402,7 @@ fn unlist(engine: &Engine) {
 }
 
 /// Removes files that are not needed any more, and forgets them.
-fn remove_history(storage: &dyn Storage, files: &mut Files) {
+pub(super) fn remove_history(storage: &dyn Storage, files: &mut Files) {
     let history = std::mem::take(&mut files.manifest.history);
     for file in &history {
         let path = files.path(&file.name);

@@ -142,6 +142,8 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
             _ if parse::is(option, "NOSAVE") => &mut flags.nosave,
             _ if parse::is(option, "NOW") => &mut flags.now,
             _ if parse::is(option, "FORCE") => &mut flags.force,
+            _ if parse::is(option, "SAFE") => &mut flags.safe,
+            _ if parse::is(option, "FAILOVER") => &mut flags.failover,
             _ if parse::is(option, "ABORT") => &mut abort,
             _ => return Err(Error::SYNTAX),
         };

@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::replication::{handshake, primary, role, waits};
 use crate::session::{Session, Waiter, flag};
 use crate::state::aof::WAITAOF_WITHOUT_LOG;
-use crate::state::replication::Replica;
+use crate::state::replication::{LinkState, Replica};
 use crate::{blocking, notice, warning};
 
 /// The longest announced address.
@@ -166,7 +166,11 @@ fn begin(invocation: &mut Invocation<'_, '_, '_>) -> Outcome<Option<Arc<Replica>
     if invocation.session.is_framed {
         return Err(Error::fixed("ERR SYNC and PSYNC are not for connections over WebSocket"));
     }
-    if engine.replication.is_replica() && !engine.replication.link.is_up() {
+    // The process that takes over from this one will follow the same primary, be it there or not.
+    let is_successor = invocation.session.replica.as_ref().is_some_and(|replica| replica.is_successor());
+    let link = engine.replication.link.state();
+    let is_whole = link == LinkState::Connected || is_successor && link != LinkState::Transfer;
+    if engine.replication.is_replica() && !is_whole {
         return Err(Error::fixed("NOMASTERLINK Can't SYNC while not connected with my master"));
     }
     let replica = replica_of(invocation.session);

@@ -221,8 +221,10 @@ impl Successor {
         let locked = engine.keyspace.lock(engine.keyspace.all_shards());
         role::succeed(engine, &locked);
         engine.set_config(self.config.clone());
-        if let Some(address) = self.primary() {
-            role::become_replica(engine, &locked, address);
+        match self.primary() {
+            Some(address) => role::become_replica(engine, &locked, address),
+            // Replicas go on where they are: which database is selected there is not known here.
+            None => drop(engine.log.restart()),
         }
         drop(locked);
         let mut keeps_backlog = false;

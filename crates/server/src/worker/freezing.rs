@@ -40,6 +40,10 @@ impl Worker<'_> {
                 listeners.push((listener.service, taken));
             }
         }
+        // What the last requests have caused for clients of other workers is with those before any of them
+        // gives up a connection.
+        self.deliver_local(driver);
+        self.context.outbox.end_iteration(!self.pending.is_empty());
         freeze.stopped(listeners);
         self.stopped = Some(Stopped { freeze, releases: false, is_empty: false });
     }
@@ -55,6 +59,10 @@ impl Worker<'_> {
     /// Has the driver let go of connections for which nothing waits any more. Called in each iteration.
     pub(super) fn go_on_releasing(&mut self, driver: &mut Driver) {
         if !self.stopped.as_ref().is_some_and(|stopped| stopped.releases && !stopped.is_empty) {
+            return;
+        }
+        // Those that a message serves which waits for the log still do not know of it.
+        if self.pending.has_messages() {
             return;
         }
         let takes_web = self.stopped.as_ref().is_some_and(|stopped| stopped.freeze.takes_web());

@@ -38,6 +38,11 @@ impl Pending {
     pub(super) fn is_empty(&self) -> bool {
         self.conns.is_empty() && self.messages.is_empty()
     }
+
+    /// Whether messages for clients of this worker wait.
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
+    }
 }
 
 impl Worker<'_> {
