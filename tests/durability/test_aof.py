@@ -268,7 +268,8 @@ def test_what_sorting_a_set_stores_is_stored_again(start_server):
         connection.call("SET", "weight_m1", "a")
         connection.call("SORT", "set", "BY", "weight_*", "ALPHA", "LIMIT", 0, 5, "STORE", "absent weights")
         connection.call("SORT", "set", "BY", "weight_*", "ALPHA", "DESC", "LIMIT", 0, 5, "STORE", "descending")
-        connection.call("EVAL", "return redis.call('sort', KEYS[1], 'by', 'none_*', 'alpha', 'store', KEYS[2])", 2, "set", "all")
+        script = "return redis.call('sort', KEYS[1], 'by', 'none_*', 'alpha', 'store', KEYS[2])"
+        connection.call("EVAL", script, 2, "set", "all")
         before = digest(connection)
     server.restart(crash=True)
     with server.connect() as connection:

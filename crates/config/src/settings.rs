@@ -789,8 +789,8 @@ settings! {
     /// Replicas at which that wait ends early; 0 waits in full.
     repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", 0;
     /// How a replica takes over its primary's data: `swapdb` loads them beside the old ones, which are served
-    /// until the exchange; `disabled`, `on-empty-db` and Valkey's `flush-before-load` receive them into a file,
-    /// then remove the old ones and load it. A replica without data needs no file.
+    /// until the exchange; `disabled`, `on-empty-db` and Valkey's `flush-before-load` receive them into a
+    /// file, then remove the old ones and load it. A replica without data needs no file.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", 0;
     /// Lets the kernel gather packets to replicas: less traffic, more delay. It holds for replicas that
     /// connect from then on.

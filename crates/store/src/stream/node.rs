@@ -156,7 +156,8 @@ impl EntryStart {
 }
 
 impl<'a> RawEntries<'a> {
-    /// Steps to the texts of the next entry, all of which [`RawEntries::text`] must read before the next step.
+    /// Steps to the texts of the next entry, all of which [`RawEntries::text`] must read before the next
+    /// step.
     #[inline]
     pub(super) fn start(&mut self) -> Option<EntryStart> {
         let position = self.at.position();
