@@ -71,7 +71,8 @@ impl Host for Network {
             let wanted = predecessor::Request { binary: request.binary, options: request.options, client };
             if let Err(reason) = predecessor::hand_over(engine, &network, &wanted) {
                 // An error is one line; that of a refused configuration has several.
-                let reason = reason.lines().collect::<Vec<_>>().join(" ");
+                let reason =
+                    reason.split(['\r', '\n']).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
                 let reply = format!("-ERR the upgrade failed, this server goes on: {reason}\r\n");
                 blocking::release(engine, &request.blocked, reply.into_bytes());
             }
