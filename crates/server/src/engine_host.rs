@@ -9,6 +9,7 @@ use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage, Stream, Upgrade};
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, warning};
+use mantissa_protocol::Reply;
 
 use crate::handover::predecessor;
 use crate::inbox::Message;
@@ -70,10 +71,8 @@ impl Host for Network {
             let client = request.blocked.session.id;
             let wanted = predecessor::Request { binary: request.binary, options: request.options, client };
             if let Err(reason) = predecessor::hand_over(engine, &network, &wanted) {
-                // An error is one line; that of a refused configuration has several.
-                let reason =
-                    reason.split(['\r', '\n']).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-                let reply = format!("-ERR the upgrade failed, this server goes on: {reason}\r\n");
+                let mut reply = Reply::new(request.blocked.protocol);
+                reply.error(&format!("ERR the upgrade failed, this server goes on: {}", reason.trim_end()));
                 blocking::release(engine, &request.blocked, reply.into_bytes());
             }
         })

@@ -28,7 +28,7 @@ use std::fmt;
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 
-use crate::short_text::copy_short;
+use crate::short_text::{copy_short, signed};
 
 /// Bytes before the first element.
 pub const HEADER_BYTES: usize = 6;
@@ -195,32 +195,6 @@ impl<'a> Elements<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Elements { bytes, at: HEADER_BYTES }
     }
-
-    /// Starts at the element whose first byte is at `position`.
-    pub fn starting_at(bytes: &'a [u8], position: usize) -> Self {
-        Elements { bytes, at: position }
-    }
-
-    /// Where the next element starts, counted from the start of the listpack.
-    pub fn position(&self) -> usize {
-        self.at
-    }
-
-    /// The next element if it is an integer.
-    pub fn next_integer(&mut self) -> Option<i64> {
-        match self.next()? {
-            Element::Integer(value) => Some(value),
-            Element::Bytes(_) => None,
-        }
-    }
-
-    /// Steps over `count` elements; `None` where there are fewer.
-    pub fn skip_elements(&mut self, count: usize) -> Option<()> {
-        for _ in 0..count {
-            self.next()?;
-        }
-        Some(())
-    }
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -241,17 +215,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
         let end = header.checked_add(length)?;
         Some((Element::Bytes(bytes.get(header..end)?), end))
     };
-    let integer = |width: usize| {
-        if let Some(word) = bytes[1..].first_chunk::<8>() {
-            let unused = 64 - 8 * width;
-            let value = (u64::from_le_bytes(*word) << unused).cast_signed() >> unused;
-            return Some((Element::Integer(value), 1 + width));
-        }
-        let raw = bytes.get(1..1 + width)?;
-        let mut wide = if raw[width - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
-        wide[..width].copy_from_slice(raw);
-        Some((Element::Integer(i64::from_le_bytes(wide)), 1 + width))
-    };
+    let integer = |width: usize| Some((Element::Integer(signed(&bytes[1..], width)?), 1 + width));
     match first {
         0x00..=0x7f => Some((Element::Integer(i64::from(first)), 1)),
         0x80..=0xbf => string(1, usize::from(first & 0x3f)),
@@ -336,12 +300,6 @@ impl Listpack {
         listpack
     }
 
-    /// Takes over bytes that [`validate`] accepts.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ListpackError> {
-        validate(&bytes)?;
-        Ok(Listpack { bytes })
-    }
-
     /// The listpack as stored.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -375,15 +333,7 @@ impl Listpack {
 
     /// Appends a string, as an integer where it is the text of one.
     pub fn push(&mut self, text: &[u8]) {
-        match parse_i64(text) {
-            Some(value) => self.push_integer(value),
-            None => self.append(|out| encode_string(text, out)),
-        }
-    }
-
-    /// Appends an integer.
-    pub fn push_integer(&mut self, value: i64) {
-        self.append(|out| encode_integer(value, out));
+        self.append_all(|out| out.text(text));
     }
 
     /// Appends elements; see [`Listpack::push`].
@@ -409,20 +359,13 @@ impl Listpack {
             return 0;
         };
         let old_end = position + length + back_length_bytes(length);
-        let mut new = Vec::with_capacity(16);
-        encode_integer(value, &mut new);
-        write_back_length(new.len(), &mut new);
+        let mut new = Listpack::new();
+        new.append_all(|out| out.integer(value));
+        let new = &new.bytes[HEADER_BYTES..new.bytes.len() - 1];
         let moved = new.len() as isize - (old_end - position) as isize;
-        self.bytes.splice(position..old_end, new);
+        self.bytes.splice(position..old_end, new.iter().copied());
         self.set_total();
         moved
-    }
-
-    fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
-        let count = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
-        self.bytes.pop();
-        append_element(&mut self.bytes, encode);
-        self.close(count.saturating_add(1));
     }
 
     fn close(&mut self, count: u16) {
@@ -517,7 +460,16 @@ impl Appender<'_> {
     #[inline(never)]
     fn long_text(&mut self, text: &[u8]) {
         self.set_len();
-        append_element(self.bytes, |out| encode_string(text, out));
+        let (start, raw) = (self.at, (text.len() as u32).to_le_bytes());
+        match text.len() {
+            ..4096 => self.bytes.extend_from_slice(&[0xe0 | raw[1], raw[0]]),
+            _ => {
+                self.bytes.push(0xf0);
+                self.bytes.extend_from_slice(&raw);
+            }
+        }
+        self.bytes.extend_from_slice(text);
+        write_back_length(self.bytes.len() - start, self.bytes);
         self.at = self.bytes.len();
     }
 
@@ -538,15 +490,6 @@ impl Appender<'_> {
         // SAFETY: all bytes up to `at` have been written, to room that the vector has.
         unsafe { self.bytes.set_len(self.at.min(self.bytes.capacity())) }
     }
-}
-
-/// Appends what `encode` does, and its length.
-#[inline]
-fn append_element(bytes: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
-    let start = bytes.len();
-    encode(bytes);
-    let length = bytes.len() - start;
-    write_back_length(length, bytes);
 }
 
 /// Bytes that `text` would take as an element, back length included.
@@ -583,34 +526,6 @@ fn integer_bytes(value: i64) -> usize {
         -0x8000_0000..=0x7fff_ffff => 5,
         _ => 9,
     }
-}
-
-fn encode_integer(value: i64, out: &mut Vec<u8>) {
-    let raw = value.to_le_bytes();
-    match integer_bytes(value) {
-        1 => out.push(raw[0]),
-        2 => out.extend_from_slice(&[0xc0 | (raw[1] & 0x1f), raw[0]]),
-        3 => out.extend_from_slice(&[0xf1, raw[0], raw[1]]),
-        4 => out.extend_from_slice(&[0xf2, raw[0], raw[1], raw[2]]),
-        5 => out.extend_from_slice(&[0xf3, raw[0], raw[1], raw[2], raw[3]]),
-        _ => {
-            out.push(0xf4);
-            out.extend_from_slice(&raw);
-        }
-    }
-}
-
-fn encode_string(text: &[u8], out: &mut Vec<u8>) {
-    let raw = (text.len() as u32).to_le_bytes();
-    match text.len() {
-        0..SHORT_TEXT_END => out.push(0x80 | raw[0]),
-        SHORT_TEXT_END..4096 => out.extend_from_slice(&[0xe0 | raw[1], raw[0]]),
-        _ => {
-            out.push(0xf0);
-            out.extend_from_slice(&raw);
-        }
-    }
-    out.extend_from_slice(text);
 }
 
 #[cfg(test)]

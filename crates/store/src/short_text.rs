@@ -41,6 +41,22 @@ unsafe fn copy_halves<const N: usize>(from: *const u8, to: *mut u8, len: usize) 
     }
 }
 
+/// The integer of `width` bytes, 1 to 8, that begins here: two's complement, little-endian. `None` if there
+/// are fewer.
+#[inline(always)]
+pub(crate) fn signed(bytes: &[u8], width: usize) -> Option<i64> {
+    let word = match bytes.first_chunk::<8>() {
+        Some(word) => *word,
+        None => {
+            let mut word = [0; 8];
+            word[..width].copy_from_slice(bytes.get(..width)?);
+            word
+        }
+    };
+    let unused = 64 - 8 * width;
+    Some((u64::from_le_bytes(word) << unused).cast_signed() >> unused)
+}
+
 /// A number that is the same for the same text, and for two different ones of up to 16 bytes seldom.
 #[inline]
 pub(crate) fn fingerprint(text: &[u8]) -> u32 {
@@ -70,6 +86,20 @@ mod tests {
             // SAFETY: the vector has as many bytes behind the first.
             unsafe { copy_short(&text[..len], out.as_mut_ptr().add(1)) }
             assert_eq!((out[0], &out[1..=len], out[len + 1]), (0xff, &text[..len], 0xff));
+        }
+    }
+
+    #[test]
+    fn integers_of_every_width_are_read_wherever_they_stand() {
+        for width in 1..=8 {
+            let shift = 64 - 8 * width;
+            for value in [0, 1, -1, i64::MAX >> shift, i64::MIN >> shift] {
+                let mut bytes = value.to_le_bytes()[..width].to_vec();
+                assert_eq!(signed(&bytes[1..], width), None);
+                assert_eq!(signed(&bytes, width), Some(value));
+                bytes.extend_from_slice(&[0x5a; 8]);
+                assert_eq!(signed(&bytes, width), Some(value));
+            }
         }
     }
 

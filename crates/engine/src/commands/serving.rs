@@ -168,8 +168,8 @@ fn begin(invocation: &mut Invocation<'_, '_, '_>) -> Outcome<Option<Arc<Replica>
     }
     // The process that takes over from this one will follow the same primary, be it there or not.
     let is_successor = invocation.session.replica.as_ref().is_some_and(|replica| replica.is_successor());
-    let link = engine.replication.link.state();
-    let is_whole = link == LinkState::Connected || is_successor && link != LinkState::Transfer;
+    let link = &engine.replication.link;
+    let is_whole = link.is_up() || is_successor && link.state() != LinkState::Transfer;
     if engine.replication.is_replica() && !is_whole {
         return Err(Error::fixed("NOMASTERLINK Can't SYNC while not connected with my master"));
     }

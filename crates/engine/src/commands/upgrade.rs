@@ -39,7 +39,8 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
     blocking::wait(engine, session, Arc::clone(&blocked));
     let started = engine.host().upgrade(engine, Upgrade { binary, options, blocked: Arc::clone(&blocked) });
     if let Err(error) = started {
-        let reply = format!("-ERR {}\r\n", mantissa_config::reason(&error));
+        let mut reply = Reply::new(blocked.protocol);
+        reply.error(&format!("ERR {}", mantissa_config::reason(&error)));
         blocking::release(engine, &blocked, reply.into_bytes());
     }
     Ok(())

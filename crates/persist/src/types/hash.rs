@@ -266,8 +266,6 @@ pub fn put_field(
     Ok(())
 }
 
-/// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
-/// expiry and those without one (0) last.
 /// Reads the name of a field into `field`, behind its expiry where expiries are distances from `base`. Its
 /// value is the next string.
 pub(crate) fn read_field<R: Read>(

@@ -358,15 +358,6 @@ impl<'a> Encoded<'a> {
         is_integer(self.code).then_some(self.integer)
     }
 
-    /// Whether both are the same text.
-    #[inline]
-    pub(super) fn is_same(&self, other: &Encoded<'_>) -> bool {
-        self.code == other.code
-            && self.integer == other.integer
-            && self.text.last() == other.text.last()
-            && self.text == other.text
-    }
-
     /// What is the same where texts are the same.
     pub(super) fn to_comparable(self) -> (u8, i64, &'a [u8]) {
         (self.code, self.integer, self.text)

@@ -8,7 +8,7 @@ use super::leaf::Leaf;
 use super::tree::{Tree, add_leaf, fitting};
 use super::{Owned, SortedSet};
 use crate::EncodingLimits;
-use crate::distinct::{FEW, all_differ, few_differ};
+use crate::distinct::all_differ;
 use crate::member_index::{Item, hash_of};
 use crate::short_text::fingerprint;
 
@@ -139,10 +139,7 @@ impl SortedSetBuilder {
         }
         entries.extend((0..self.waiting.len()).map(|number| self.entry(number)));
         let members = entries.iter().map(|&(member, _)| member);
-        let differ = match entries.len() {
-            ..=FEW => few_differ(members, fingerprint, |one, other| one == other),
-            _ => all_differ(members, hash_of, |member| member),
-        };
+        let differ = all_differ(members, fingerprint, hash_of, |member| member);
         differ.then(|| SortedSet::from_entries(entries, limits))
     }
 }

@@ -15,6 +15,8 @@ use mantissa_number::{
     INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, last_eight_digits, parse_i64,
 };
 
+use crate::short_text::signed;
+
 /// The size of a buffer for the text of one number.
 pub const NUMBER_TEXT_MAX: usize = 32;
 
@@ -205,15 +207,9 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn integer(&mut self, width: usize) -> Option<i64> {
-        if let Some(word) = self.bytes[self.at..].first_chunk::<8>() {
-            self.at += width;
-            let unused = 64 - 8 * width;
-            return Some((u64::from_le_bytes(*word) << unused).cast_signed() >> unused);
-        }
-        let raw = self.take(width)?;
-        let mut wide = if raw.last()? & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
-        wide[..width].copy_from_slice(raw);
-        Some(i64::from_le_bytes(wide))
+        let integer = signed(&self.bytes[self.at..], width)?;
+        self.at += width;
+        Some(integer)
     }
 
     #[inline]
