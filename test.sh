@@ -62,12 +62,13 @@ prepare_node() {
     fi
 }
 
-# The program under test; MANTISSA_BINARY tells the suites where it is.
+# The program under test; MANTISSA_BINARY tells the suites where it is. Arguments tell cargo what to build.
 build_server() {
     if [ -n "${MANTISSA_BINARY:-}" ] || [ "${MANTISSA_SUBJECT:-}" = oracle ]; then return; fi
     local profile=${MANTISSA_PROFILE:-fast}
-    say "cargo build --profile $profile"
-    cargo build --profile "$profile" --package mantissa
+    if [ $# -eq 0 ]; then set -- --package mantissa; fi
+    say "cargo build --profile $profile $*"
+    cargo build --profile "$profile" "$@"
     local folder=$profile
     if [ "$profile" = dev ]; then folder=debug; fi
     export MANTISSA_BINARY=${CARGO_TARGET_DIR:-$PWD/target}/$folder/mantissa
@@ -123,7 +124,9 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
         say "make -C number test"
         make -C number -j "$(nproc)" --output-sync=target test
     fi
-    build_server
+    # A test beside the server gives dependencies the features that they have for the tests above. So they are
+    # compiled already: 125 s instead of 156 on two cores (2026-11-30).
+    build_server --workspace --bin mantissa --test tidy
     status=0
     wait "$preparing" || status=$?
     cat "$prepared"
