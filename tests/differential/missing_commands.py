@@ -27,8 +27,8 @@ VECTORS = (
 )
 # Of the core of Redis 8.4 to 8.10, and of Valkey.
 LATER = (
-    *("backup", "client|capa", "delex", "delifeq", "digest", "increx", "msetex", "script|show", "sdiffcard"),
-    "sunioncard",
+    *("backup", "client|capa", "commandlog", "delex", "delifeq", "digest", "increx", "msetex", "script|show"),
+    *("sdiffcard", "sunioncard"),
 )
 WIDTH = 120
 

@@ -37,6 +37,8 @@ stream XACK K nosuch 1-1
 stream XPENDING K nosuch
 stream XCLAIM K nosuch c 0 1-1
 stream XAUTOCLAIM K nosuch c 0 0
+stream XAUTOCLAIM K g c x 0
+stream XAUTOCLAIM K g c 0 0 COUNT x
 stream XINFO CONSUMERS K nosuch
 stream XINFO STREAM K
 stream XSETID K 0-1

@@ -16,18 +16,26 @@ pub(crate) fn write_element(reply: &mut Reply, element: Element<'_>) {
     }
 }
 
+/// What is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scanned {
+    Set,
+    Hash,
+    SortedSet,
+}
+
 /// The options of a scan of a collection.
 pub(crate) struct ScanOptions<'a> {
     count: u64,
     pattern: Option<&'a [u8]>,
-    /// NOVALUES
-    pub no_values: bool,
+    /// NOVALUES of HSCAN, and Valkey's NOSCORES of ZSCAN.
+    pub names_only: bool,
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Reads the options after the cursor; NOVALUES is only for hashes.
-    pub fn parse(args: Args<'a>, is_hash: bool) -> Outcome<ScanOptions<'a>> {
-        let mut options = ScanOptions { count: 10, pattern: None, no_values: false };
+    /// Reads the options after the cursor.
+    pub fn parse(args: Args<'a>, scanned: Scanned) -> Outcome<ScanOptions<'a>> {
+        let mut options = ScanOptions { count: 10, pattern: None, names_only: false };
         let mut at = 3;
         while let Some(option) = args.get(at) {
             match args.get(at + 1) {
@@ -42,10 +50,14 @@ impl<'a> ScanOptions<'a> {
                     at += 2;
                 }
                 _ if parse::is(option, "NOVALUES") => {
-                    if !is_hash {
+                    if scanned != Scanned::Hash {
                         return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
                     }
-                    options.no_values = true;
+                    options.names_only = true;
+                    at += 1;
+                }
+                _ if scanned == Scanned::SortedSet && parse::is(option, "NOSCORES") => {
+                    options.names_only = true;
                     at += 1;
                 }
                 _ => return Err(Error::SYNTAX),

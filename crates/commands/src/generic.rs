@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
+use crate::spec::{Categories, Databases, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
 
 const SAME_OBJECT: Error = Error::fixed("ERR source and destination objects are the same");
 
@@ -318,6 +318,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS)),
             KeySpec::one(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
         ])
+        .databases(Databases::CurrentAndOption("DB"))
         .docs(
             Group::Generic,
             "6.2.0",
@@ -329,10 +330,12 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .traits(Traits::LEAVES_VALUES)
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
+        .databases(Databases::CurrentAndArgument(2))
         .docs(Group::Generic, "1.0.0", "O(1)", "Moves a key to another database.")
         .arguments("key:key#0 db:integer"),
     DataSpec::new("swapdb", 3, swapdb, Flags::WRITE.or(Flags::FAST))
         .locks(Locks::All)
+        .databases(Databases::Arguments)
         .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
         .docs(
             Group::Server,
@@ -343,6 +346,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .arguments("index1:integer index2:integer"),
     DataSpec::new("flushall", -1, flushall, Flags::WRITE)
         .locks(Locks::All)
+        .databases(Databases::All)
         .traits(Traits::REPLIES_LAST)
         .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
         .docs(

@@ -8,7 +8,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Kind, Set};
 
 use crate::access::Access;
-use crate::collection_scan::{ScanOptions, found_elements, write_element, write_scan};
+use crate::collection_scan::{ScanOptions, Scanned, found_elements, write_element, write_scan};
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::scan::parse_cursor;
@@ -119,7 +119,7 @@ fn sscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         write_scan(reply, 0, 0, &Reply::default());
         return Ok(());
     };
-    let options = ScanOptions::parse(args, false)?;
+    let options = ScanOptions::parse(args, Scanned::Set)?;
     let mut found = found_elements(reply);
     let mut len = 0;
     let next = options.walk(cursor, |cursor, visited| {

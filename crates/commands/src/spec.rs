@@ -461,6 +461,21 @@ pub enum Channels {
     Patterns,
 }
 
+/// Which databases a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Databases {
+    /// The client's, if it uses data at all.
+    Current,
+    /// The client's, and the one that this argument names.
+    CurrentAndArgument(usize),
+    /// The client's, and the one that the argument after this word names.
+    CurrentAndOption(&'static str),
+    /// Those that all arguments name.
+    Arguments,
+    /// All.
+    All,
+}
+
 /// What the first argument of a command that runs a script is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptSource {
@@ -534,6 +549,8 @@ pub struct Info {
     pub script: Option<ScriptSource>,
     /// Arguments that are channels.
     pub channels: Channels,
+    /// The databases that it uses.
+    pub databases: Databases,
     /// Arguments that are secrets, if any.
     pub secrets: Option<Secrets>,
     /// Keys beyond those that the specifications find.
@@ -583,6 +600,13 @@ impl Info {
         };
         let is_alone = self.more_keys.is_none() && !self.traits.has(Traits::LINKS_KEYS);
         self.locks == Locks::Keys && is_alone && matches!(self.keys, [spec] if one(spec))
+    }
+
+    /// Whether it uses data: has keys, reads, writes, tells of keys, or runs a script that may.
+    pub fn uses_data(&self) -> bool {
+        const DATA: Categories = Categories::READ.or(Categories::WRITE).or(Categories::KEYSPACE);
+        let uses = self.categories().0 & DATA.0 != 0 || self.script.is_some();
+        uses || !self.keys.is_empty() || self.flags.has(Flags::MOVABLE_KEYS)
     }
 
     /// All ACL categories, those that the flags imply included.
@@ -647,6 +671,7 @@ impl<H> Spec<H> {
             in_stream: InStream::AsFlagged,
             script: None,
             channels: Channels::None,
+            databases: Databases::Current,
             secrets: None,
             more_keys: None,
             key_flags_of: None,
@@ -707,6 +732,12 @@ impl<H> Spec<H> {
     /// Says which arguments are channels.
     pub const fn channels(mut self, channels: Channels) -> Self {
         self.info.channels = channels;
+        self
+    }
+
+    /// Says which databases it uses, if not the client's.
+    pub const fn databases(mut self, databases: Databases) -> Self {
+        self.info.databases = databases;
         self
     }
 

@@ -10,7 +10,7 @@ pub(super) const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Directives that do nothing here, with their defaults. A file may have them.
-const WITHOUT_EFFECT: [(&str, &str); 47] = [
+const WITHOUT_EFFECT: [(&str, &str); 43] = [
     // Valkey 9.1
     ("active-defrag-cycle-us", "500"),
     ("availability-zone", ""),
@@ -23,10 +23,6 @@ const WITHOUT_EFFECT: [(&str, &str); 47] = [
     ("cluster-databases", "1"),
     ("cluster-manual-failover-timeout", "5000"),
     ("cluster-slot-migration-log-max-len", "1000"),
-    ("commandlog-large-reply-max-len", "128"),
-    ("commandlog-large-request-max-len", "128"),
-    ("commandlog-reply-larger-than", "1048576"),
-    ("commandlog-request-larger-than", "1048576"),
     ("debug-context", ""),
     ("dual-channel-replication-enabled", "no"),
     ("enable-debug-assert", "no"),

@@ -92,7 +92,8 @@ of Redis 8.2. *Accepted without effect* means that a redis.conf with the directi
 shows it, and that nothing acts on it; where it is not at its default, the log names it at the start.
 Files may also have the directives that only Valkey 9.1 or Redis 8.4 to 8.10 knows. Of these `primaryauth`,
 `primaryuser`, `commandlog-execution-slower-than` and `commandlog-slow-execution-max-len` are `masterauth`,
-`masteruser`, `slowlog-log-slower-than` and `slowlog-max-len`; the others have no effect.
+`masteruser`, `slowlog-log-slower-than` and `slowlog-max-len`, and the other ones of COMMANDLOG are below;
+what is not below has no effect.
 ";
 
 impl Directive {

@@ -683,6 +683,18 @@ settings! {
         "10000", 0;
     /// Commands that SLOWLOG keeps.
     slowlog_max_len: u64 = "slowlog-max-len", LONG, "128", 0;
+    /// Bytes of arguments from which on `COMMANDLOG GET` keeps a command as a `large-request`; 0 keeps all,
+    /// -1 none. Valkey's directive.
+    commandlog_request_larger_than: i64 = "commandlog-request-larger-than",
+        Integer { min: -1, max: i64::MAX }, "1048576", HIDDEN;
+    /// Commands with large requests that COMMANDLOG keeps. Valkey's directive.
+    commandlog_large_request_max_len: u64 = "commandlog-large-request-max-len", LONG, "128", HIDDEN;
+    /// Bytes of a reply from which on `COMMANDLOG GET` keeps a command as a `large-reply`; 0 keeps all, -1
+    /// none. Valkey's directive.
+    commandlog_reply_larger_than: i64 = "commandlog-reply-larger-than",
+        Integer { min: -1, max: i64::MAX }, "1048576", HIDDEN;
+    /// Commands with large replies that COMMANDLOG keeps. Valkey's directive.
+    commandlog_large_reply_max_len: u64 = "commandlog-large-reply-max-len", LONG, "128", HIDDEN;
     /// Milliseconds from which on LATENCY keeps an event; 0 keeps none.
     latency_monitor_threshold_ms: u64 = "latency-monitor-threshold", LONG, "0", 0;
     /// Keeps a histogram of the run time of each command, for LATENCY HISTOGRAM and INFO latencystats.

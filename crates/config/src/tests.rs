@@ -74,7 +74,13 @@ const OURS: [&str; 56] = [
 ];
 
 /// Those of them that CONFIG GET with a pattern does not show.
-const OURS_HIDDEN: [&str; 1] = ["tier-pressure"];
+const OURS_HIDDEN: [&str; 5] = [
+    "tier-pressure",
+    "commandlog-request-larger-than",
+    "commandlog-large-request-max-len",
+    "commandlog-reply-larger-than",
+    "commandlog-large-reply-max-len",
+];
 
 fn facts() -> BTreeMap<&'static str, &'static str> {
     let lines = REDIS_DEFAULTS.lines().filter(|line| !line.starts_with('#'));

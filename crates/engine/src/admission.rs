@@ -42,8 +42,13 @@ pub fn of_request(
     if !session.authenticated && !info.flags.has(Flags::NO_AUTH) && context.engine.acl.needs_login() {
         return Err(Error::fixed("NOAUTH Authentication required."));
     }
-    if session.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
-        return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    if session.transaction.is_some() {
+        if info.flags.has(Flags::NO_MULTI) {
+            return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+        }
+        if info.flags.has(Flags::PROTECTED) {
+            of_protected(context, session, info.traits.has(Traits::DEBUGS))?;
+        }
     }
     if !session.user.is_unrestricted() {
         rights::admit(context, session, command, args)?;
@@ -84,6 +89,25 @@ pub fn of_request(
         disk_refusal(context.engine, &context.active.config)?;
     }
     check_disk(context, command, args)
+}
+
+/// Whether the client may run DEBUG, or MODULE. The handlers ask; in a transaction these commands are refused
+/// before they are queued.
+pub fn of_protected(context: &Context, session: &Session, debugs: bool) -> Outcome {
+    let config = &context.active.config;
+    let (allowed, name) = match debugs {
+        true => (config.enable_debug_command, "debug"),
+        false => (config.enable_module_command, "module"),
+    };
+    if allowed.allows(session.shared.peer.is_loopback()) {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "ERR {} command not allowed. If the enable-{name}-command option is set to \"local\", you can run it \
+         from a local connection, otherwise you need to set this option in the configuration file, and then \
+         restart the server.",
+        name.to_ascii_uppercase()
+    )))
 }
 
 /// Refuses what uses the keyspace to a client that monitors: Redis takes it for a replica.

@@ -127,7 +127,10 @@ fn request_ended(
     show(context, session, call);
     write_outcome(reply, start, outcome);
     match &session.blocked {
-        None => calls::ended(context, session, (call.command, call.args), outcome),
+        None => {
+            calls::ended(context, session, (call.command, call.args), outcome);
+            calls::replied(context, session, (call.command, call.args), reply.written() - start);
+        }
         Some(blocked) => calls::waits(context, blocked),
     }
 }

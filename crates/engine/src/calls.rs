@@ -1,4 +1,5 @@
-//! Accounting of calls: time, failures, error codes, the slow log, latency events and hot keys.
+//! Accounting of calls: time, failures, error codes, the logs of slow and large commands, latency events and
+//! hot keys.
 //!
 //! A call counts once, when it ends: a client's request, a queued command of a transaction, a command that a
 //! script calls, and a blocked command that has been served.
@@ -10,11 +11,11 @@ use mantissa_commands::spec::Flags;
 use mantissa_commands::{Error, Outcome, find_keys};
 use mantissa_protocol::Args;
 
+use crate::command_log::{Cause, LoggedCommand};
 use crate::context::Context;
 use crate::invocation::Command;
 use crate::secrets::shown_arguments;
 use crate::session::{BlockedClient, Served, Session};
-use crate::slowlog::SlowCommand;
 use crate::stats;
 
 impl Context<'_> {
@@ -86,7 +87,7 @@ pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
     }
 }
 
-/// Counts a call and logs it if it was slow.
+/// Counts a call and logs it if it was slow or large.
 #[inline]
 fn record(
     context: &mut Context,
@@ -117,28 +118,55 @@ fn record(
         stats::add(&engine.stats.workers[context.worker].scripted_ns, spent_ns);
     }
     let threshold = config.slowlog_log_slower_than_us;
-    let is_slow = threshold >= 0 && spent_ns / 1000 >= threshold as u64;
-    if is_slow && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
-        note_slow(context, session, command, args, spent_ns / 1000);
+    if threshold >= 0 && spent_ns / 1000 >= threshold as u64 {
+        log(context, session, (command, args), Cause::Slow, spent_ns / 1000);
+    }
+    let span = args.span() as u64;
+    if span >= config.commandlog_request_larger_than as u64 {
+        log(context, session, (command, args), Cause::LargeRequest, span);
     }
 }
 
-/// Logs a command that took `elapsed_us` as slow.
-fn note_slow(context: &Context, session: &Session, command: &Command, args: Args<'_>, elapsed_us: u64) {
+/// Logs a request whose reply has `bytes` if these are many.
+#[inline]
+pub fn replied(context: &Context, session: &Session, call: (&'static Command, Args<'_>), bytes: usize) {
+    // Without a limit, -1, no reply is large.
+    if bytes as u64 >= context.active.config.commandlog_reply_larger_than as u64 {
+        log(context, session, call, Cause::LargeReply, bytes as u64);
+    }
+}
+
+/// Logs a command for a cause that `figure` tells: microseconds or bytes.
+#[cold]
+fn log(
+    context: &Context,
+    session: &Session,
+    (command, args): (&'static Command, Args<'_>),
+    cause: Cause,
+    figure: u64,
+) {
+    if command.info.flags.has(Flags::SKIP_SLOWLOG) {
+        return;
+    }
     let (mut peer, mut name) = (String::new(), Vec::new());
     if !context.in_script {
         peer = session.shared.peer.remote_text().to_string();
         name = session.shared.identity.lock().name.clone();
     }
-    let slow = SlowCommand {
+    let logged = LoggedCommand {
         unix_seconds: context.now_ms / 1000,
-        duration_us: i64::try_from(elapsed_us).unwrap_or(i64::MAX),
+        figure: i64::try_from(figure).unwrap_or(i64::MAX),
         peer: peer.as_bytes(),
         client_name: &name,
     };
     let shown = shown_arguments(command.info.secrets, args);
-    let entries_max = context.active.config.slowlog_max_len;
-    context.engine.slowlog.lock().record(slow, shown, entries_max);
+    let config = &context.active.config;
+    let entries_max = match cause {
+        Cause::Slow => config.slowlog_max_len,
+        Cause::LargeRequest => config.commandlog_large_request_max_len,
+        Cause::LargeReply => config.commandlog_large_reply_max_len,
+    };
+    context.engine.command_log(cause).record(logged, shown, entries_max);
 }
 
 /// Counts one of the command's keys, picked at random, in the worker's sketch.

@@ -13,11 +13,12 @@ use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::Storage;
 use mantissa_persist::write::ReplicationFacts;
 use mantissa_store::{Entry, Keyspace, SHARD_COUNT_MAX};
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::acl::Acl;
 use crate::active_config::ActiveConfig;
 use crate::client_memory::{self, ClientMemory};
+use crate::command_log::{Cause, CommandLog};
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
 use crate::invocation::Registry;
@@ -28,7 +29,6 @@ use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
 use crate::session::{BlockedClient, SharedSession, Waiter, flag};
-use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::archive::ArchiveState;
 use crate::state::backup::BackupState;
@@ -157,8 +157,8 @@ pub struct Engine {
     pub pause: Pause,
     /// Counters.
     pub stats: Stats,
-    /// Slow commands.
-    pub slowlog: Mutex<SlowLog>,
+    /// Commands that were slow or large, by [`Cause`].
+    command_logs: [Mutex<CommandLog>; 3],
     /// Latency events.
     pub latency: Mutex<LatencyMonitor>,
     /// Scripts.
@@ -276,7 +276,7 @@ impl Engine {
             has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
             stats: Stats::new(registry.index_count(), worker_count + OTHER_THREADS),
-            slowlog: Mutex::new(SlowLog::new()),
+            command_logs: Default::default(),
             latency: Mutex::new(LatencyMonitor::new()),
             scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
@@ -305,6 +305,11 @@ impl Engine {
             debug_in_scripts: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// The commands of a cause.
+    pub fn command_log(&self, cause: Cause) -> MutexGuard<'_, CommandLog> {
+        self.command_logs[cause as usize].lock()
     }
 
     /// The configuration in force.

@@ -152,6 +152,7 @@ pub fn start_background_save(
     if persistence.saving.swap(true, Ordering::AcqRel) {
         return Err("Background save already in progress");
     }
+    persistence.cancelled.store(false, Ordering::Relaxed);
     let now_s = unix_ms() / 1000;
     persistence.last_try_s.store(now_s, Ordering::Relaxed);
     persistence.saving_since_s.store(now_s, Ordering::Relaxed);
@@ -163,7 +164,7 @@ pub fn start_background_save(
         if let Err(error) = outcome.as_ref().map_err(std::io::Error::kind)
             && error == std::io::ErrorKind::Interrupted
         {
-            notice!("Background saving ended: the data were flushed, or the server ends");
+            notice!("Background saving ended: the data were flushed, it was cancelled, or the server ends");
         } else if let Err(error) = outcome {
             warning!("Background saving error: {}: {error}", dump_path(&engine.active_config()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
@@ -178,6 +179,16 @@ pub fn start_background_save(
     }
     notice!("Background saving started");
     Ok(())
+}
+
+/// Ends a background save that is under way or scheduled; it leaves no file. False if there is none.
+pub fn cancel_background_save(engine: &Engine) -> bool {
+    let persistence = &engine.persistence;
+    if persistence.saving.load(Ordering::Acquire) {
+        persistence.cancelled.store(true, Ordering::Relaxed);
+        return true;
+    }
+    persistence.scheduled.swap(false, Ordering::Relaxed)
 }
 
 /// Starts a background save if one is due.

@@ -273,7 +273,7 @@ fn write_as(
     let is_void = || {
         let is_over = match end {
             End::Never => false,
-            End::AtFlush => engine.persistence.cuts.is_void(number),
+            End::AtFlush => engine.persistence.is_save_void(number),
             End::When(is_void) => is_void(),
         };
         is_over || (yields && engine.persistence.background_ends.load(Ordering::Relaxed))

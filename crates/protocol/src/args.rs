@@ -84,6 +84,16 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, slices: &self.slices[range.start.min(end)..end] }
     }
 
+    /// The bytes from the beginning of the first argument to the end of the last.
+    #[inline]
+    pub fn span(&self) -> usize {
+        match self.slices {
+            [first, .., last] => last.start + last.len - first.start,
+            [only] => only.len,
+            [] => 0,
+        }
+    }
+
     /// A copy that owns its bytes.
     pub fn to_owned(&self) -> OwnedArgs {
         OwnedArgs::collect(self.iter())

@@ -132,6 +132,8 @@ struct SetOptions<'a> {
     only_if_missing: bool,
     /// FXX
     only_if_there: bool,
+    /// What Valkey's NX and XX want: that there is a hash, or that there is none.
+    wants_hash: Option<bool>,
     /// KEEPTTL
     keep: bool,
     /// Unix time in ms.
@@ -171,6 +173,14 @@ impl<'a> SetOptions<'a> {
             self.time = Some(parse_time(argument, form, now_ms, "hsetex")?);
             return Ok(at + 2);
         }
+        let (is_new, is_old) = (parse::is(option, "NX"), parse::is(option, "XX"));
+        if is_new || is_old {
+            if self.wants_hash.is_some_and(|wanted| wanted != is_old) {
+                return Err(Error::SYNTAX);
+            }
+            self.wants_hash = Some(is_old);
+            return Ok(at + 1);
+        }
         let (missing, there) = (parse::is(option, "FNX"), parse::is(option, "FXX"));
         if !missing && !there {
             return Err(Error::quoting("ERR unknown argument: ", option, ""));
@@ -199,10 +209,15 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let time = options.time;
     let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
     let fields: SmallVec<[&[u8]; 8]> = pairs.iter().step_by(2).collect();
-    if options.only_if_missing || options.only_if_there {
+    if options.only_if_missing || options.only_if_there || options.wants_hash.is_some() {
         let hash = open(access, key, pairs)?;
+        if options.wants_hash.is_some_and(|wanted| wanted != hash.is_some()) {
+            reply.integer(0);
+            return Ok(());
+        }
         let is_there = |field: &&[u8]| hash.as_ref().is_some_and(|hash| hash.get(field).is_some());
-        let is_refused = |field| is_there(field) == options.only_if_missing;
+        let has_condition = options.only_if_missing || options.only_if_there;
+        let is_refused = |field| has_condition && is_there(field) == options.only_if_missing;
         if fields.iter().any(is_refused) {
             reply.integer(0);
             return Ok(());
@@ -225,9 +240,25 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     access.changed_by(key, fields.len() as u64);
     if let Some(time) = time {
         finish_expiry(access, key, time, &fields, pairs);
+    } else if options.wants_hash.is_some() {
+        // Redis's HSETEX has no NX and XX.
+        log_setting(access, key, if options.keep { &[b"KEEPTTL"] } else { &[] }, pairs);
     }
     reply.integer(1);
     Ok(())
+}
+
+/// Logs the setting of fields: HSETEX with what these options say of their expiry.
+fn log_setting(access: &mut Access<'_>, key: &[u8], expiry: &[&[u8]], pairs: Args<'_>) {
+    if !access.logs() {
+        return;
+    }
+    let mut count_digits = [0; 20];
+    let mut command: Vec<&[u8]> = vec![b"HSETEX", key];
+    command.extend(expiry);
+    command.extend([b"FIELDS", format_i64(&mut count_digits, pairs.len() as i64 / 2)]);
+    command.extend(pairs.iter());
+    access.log_instead(&command);
 }
 
 /// Says that the fields that were set expire, or removes them because their time has passed already.
@@ -242,12 +273,5 @@ fn finish_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields: &[&[u8]
     }
     access.event(EventClass::HASH, "hexpire", key);
     access.track_fields(key);
-    if !access.logs() {
-        return;
-    }
-    let (mut time_digits, mut count_digits) = ([0; 20], [0; 20]);
-    let mut command: Vec<&[u8]> = vec![b"HSETEX", key, b"PXAT", format_i64(&mut time_digits, time)];
-    command.extend([b"FIELDS", format_i64(&mut count_digits, fields.len() as i64)]);
-    command.extend(pairs.iter());
-    access.log_instead(&command);
+    log_setting(access, key, &[b"PXAT", format_i64(&mut [0; 20], time)], pairs);
 }

@@ -5,7 +5,7 @@ use mantissa_store::Field;
 
 use crate::access::{Access, split_mix};
 use crate::collection_scan::{
-    Picks, ScanOptions, found_elements, parse_pick_count, write_element, write_scan,
+    Picks, ScanOptions, Scanned, found_elements, parse_pick_count, write_element, write_scan,
 };
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -74,7 +74,7 @@ pub(super) fn hscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         write_scan(reply, 0, 0, &Reply::default());
         return Ok(());
     };
-    let options = ScanOptions::parse(args, true)?;
+    let options = ScanOptions::parse(args, Scanned::Hash)?;
     let mut found = found_elements(reply);
     let mut len = 0;
     let next = options.walk(cursor, |cursor, visited| {
@@ -85,7 +85,7 @@ pub(super) fn hscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
             }
             write_element(&mut found, field);
             len += 1;
-            if !options.no_values {
+            if !options.names_only {
                 write_element(&mut found, value);
                 len += 1;
             }

@@ -7,7 +7,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
 
 use crate::access::Access;
-use crate::collection_scan::{ScanOptions, found_elements, write_scan};
+use crate::collection_scan::{ScanOptions, Scanned, found_elements, write_scan};
 use crate::error::Outcome;
 use crate::scan::parse_cursor;
 
@@ -17,7 +17,7 @@ pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         write_scan(reply, 0, 0, &Reply::default());
         return Ok(());
     };
-    let options = ScanOptions::parse(args, false)?;
+    let options = ScanOptions::parse(args, Scanned::SortedSet)?;
     // In a listpack the score has the text that ZSCORE replies; else it is printed with all 17 digits.
     let write = if set.encoding() == "listpack" { write_score } else { write_all_digits };
     let mut found = found_elements(reply);
@@ -26,12 +26,16 @@ pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let next = options.walk(cursor, |cursor, visited| {
         set.scan(cursor, options.count(), |member, score| {
             *visited += 1;
-            if options.matches(Element::Bytes(member)) {
+            if !options.matches(Element::Bytes(member)) {
+                return;
+            }
+            found.bulk(member);
+            len += 1;
+            if !options.names_only {
                 text.clear();
                 write(&mut text, score);
-                found.bulk(member);
                 found.bulk(&text);
-                len += 2;
+                len += 1;
             }
         })
     });

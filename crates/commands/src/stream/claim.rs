@@ -236,10 +236,12 @@ fn parse_auto(args: Args<'_>) -> Outcome<(u64, bool)> {
 
 pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, name) = (args.at(1), args.at(2));
+    // The key is looked up before the arguments are read.
+    let group = has_group(access, key, name);
     let idle_ms_min = idle_ms_min(args.at(4), "ERR Invalid min-idle-time argument for XAUTOCLAIM")?;
     let start = parse_start(args.at(5))?;
     let (mut count, just_ids) = parse_auto(args)?;
-    has_group(access, key, name)?;
+    group?;
     if count > AUTO_COUNT_SENSIBLE {
         return Err(COUNT_TOO_HIGH);
     }

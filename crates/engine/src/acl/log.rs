@@ -28,6 +28,8 @@ pub enum Reason {
     Channel,
     /// A login.
     Auth,
+    /// A database.
+    Database,
 }
 
 /// Where.
@@ -75,7 +77,7 @@ struct Entries {
 #[derive(Default)]
 pub struct AclLog {
     entries: Mutex<Entries>,
-    counts: [AtomicU64; 4],
+    counts: [AtomicU64; 5],
 }
 
 impl AclLog {
@@ -141,6 +143,7 @@ impl Entry {
             Reason::Key => b"key",
             Reason::Channel => b"channel",
             Reason::Auth => b"auth",
+            Reason::Database => b"database",
         };
         let place: &[u8] = match self.place {
             Place::TopLevel => b"toplevel",

@@ -1,5 +1,7 @@
 //! The language of rules: what each modifier of ACL SETUSER does to a user's rights.
 
+use std::collections::BTreeSet;
+
 use indexmap::IndexMap;
 use mantissa_commands::spec::Categories;
 use mantissa_commands::{Command, Registry, parse};
@@ -26,6 +28,8 @@ pub enum RuleError {
     BadDigest,
     /// A first argument of a subcommand.
     FirstWordOfSubcommand,
+    /// A number that no database can have.
+    DatabaseRange,
 }
 
 impl RuleError {
@@ -48,6 +52,7 @@ impl RuleError {
                  characters"
             }
             RuleError::FirstWordOfSubcommand => "Allowing first-arg of a subcommand is not supported",
+            RuleError::DatabaseRange => "The provided database ID is out of range",
         }
     }
 }
@@ -187,6 +192,12 @@ fn apply_to_selector<H>(
         _ if is("resetchannels") => selector.set_all_channels(false),
         _ if is("allcommands") || is("+@all") => selector.set_all_commands(vocabulary, true),
         _ if is("nocommands") || is("-@all") => selector.set_all_commands(vocabulary, false),
+        // The rules of Valkey for databases.
+        _ if is("alldbs") => selector.set_databases(None),
+        _ if is("resetdbs") => selector.set_databases(Some(BTreeSet::new())),
+        [b'd' | b'D', b'b' | b'B', b'=', numbers @ ..] => {
+            selector.set_databases(Some(parse_databases(numbers)?));
+        }
         [b'~' | b'%', ..] if selector.has_all_keys() => return Err(RuleError::AllKeys),
         [b'&', ..] if selector.has_all_channels() => return Err(RuleError::AllChannels),
         [b'~' | b'%' | b'&', ..] if has_spaces(rule) => return Err(RuleError::Syntax),
@@ -209,6 +220,19 @@ fn apply_to_selector<H>(
         _ => return Err(RuleError::Syntax),
     }
     Ok(())
+}
+
+/// The numbers of databases, separated by commas.
+fn parse_databases(numbers: &[u8]) -> Result<BTreeSet<usize>, RuleError> {
+    let parse = |number: &[u8]| {
+        let digits = number.strip_prefix(b"-").unwrap_or(number);
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(RuleError::Syntax);
+        }
+        let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<i32>().ok());
+        number.and_then(|number| usize::try_from(number).ok()).ok_or(RuleError::DatabaseRange)
+    };
+    numbers.split(|&byte| byte == b',').map(parse).collect()
 }
 
 /// The pattern and the permission of a key rule after its `%`: `R`, `W` or both, then `~` and the pattern.
@@ -285,6 +309,7 @@ mod tests {
             "+@all -config +config|get +select|0 +select|1 -@admin",
             "~a (+get ~b) (%R~c +@all -flushall &z) +@read",
             "+get|x ~ & (+@all allkeys allchannels)",
+            "+@all ~* &* db=0,15 (+get ~a resetdbs) (+set ~b db=7,7,3) (+del ~c db=1 alldbs)",
         ] {
             let made = rights(&vocabulary, modifiers.as_bytes());
             let again = rights(&vocabulary, &made.describe());

@@ -4,11 +4,11 @@
 //! matching each against the patterns in turn; and the same for channels.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
-use mantissa_commands::spec::{Categories, Channels, Flags, Info, KeyFlags};
-use mantissa_commands::{Command, KeyPosition, KeyPositions, find_keys, glob, key_flags};
+use mantissa_commands::spec::{Categories, Channels, Databases, Flags, Info, KeyFlags};
+use mantissa_commands::{Command, KeyPosition, KeyPositions, find_keys, glob, key_flags, parse};
 use mantissa_protocol::Args;
 
 use super::rules::Vocabulary;
@@ -23,6 +23,8 @@ pub const WRITE: u8 = 2;
 pub enum Denial {
     /// The command.
     Command,
+    /// The database that this argument names; the client's, or all, if it is the command's name.
+    Database(usize),
     /// The key at this argument.
     Key(usize),
     /// The channel at this argument.
@@ -71,6 +73,8 @@ pub struct Selector {
     keys: IndexMap<Box<[u8]>, u8>,
     all_channels: bool,
     channels: IndexSet<Box<[u8]>>,
+    /// The databases, if not all of them.
+    databases: Option<BTreeSet<usize>>,
 }
 
 /// Changes, as modifiers ask for them.
@@ -108,6 +112,11 @@ impl Selector {
     /// Adds a channel pattern. Not all channels are allowed already.
     pub fn add_channels(&mut self, pattern: &[u8]) {
         self.channels.insert(pattern.into());
+    }
+
+    /// `alldbs`, or the databases of `db=` or `resetdbs`.
+    pub fn set_databases(&mut self, databases: Option<BTreeSet<usize>>) {
+        self.databases = databases;
     }
 
     /// Allows or forbids a command with its subcommands. `rule` is what is shown of it.
@@ -166,7 +175,7 @@ impl Selector {
 impl Selector {
     /// Whether it allows everything.
     pub fn is_unrestricted(&self) -> bool {
-        self.all_commands && self.all_keys && self.all_channels
+        self.all_commands && self.all_keys && self.all_channels && self.databases.is_none()
     }
 
     /// Whether all keys are allowed, to read and to write.
@@ -212,6 +221,11 @@ impl Selector {
     pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
         if !self.all_commands && !request.info.flags.has(Flags::NO_AUTH) && !self.allows_command(request) {
             return Err(Denial::Command);
+        }
+        if let Some(databases) = &self.databases
+            && let Some(argument) = request.foreign_database(databases)
+        {
+            return Err(Denial::Database(argument));
         }
         if !self.all_keys
             && let Some(key) = request.keys().iter().find(|key| !self.allows_key(request, key))
@@ -283,6 +297,12 @@ impl Selector {
         text
     }
 
+    /// The databases as a rule, which is empty if there are none; nothing if all are allowed.
+    pub fn describe_databases(&self) -> Option<Vec<u8>> {
+        let numbers: Vec<String> = self.databases.as_ref()?.iter().map(usize::to_string).collect();
+        Some(if numbers.is_empty() { Vec::new() } else { format!("db={}", numbers.join(",")).into_bytes() })
+    }
+
     /// All of it, as it stands in a file.
     pub fn describe(&self) -> Vec<u8> {
         let mut words = Vec::new();
@@ -296,6 +316,9 @@ impl Selector {
             add(b"resetchannels".to_vec());
         }
         add(self.describe_channels());
+        if let Some(databases) = self.describe_databases() {
+            add(if databases.is_empty() { b"resetdbs".to_vec() } else { databases });
+        }
         add(self.describe_commands());
         words.join(&b' ')
     }
@@ -310,17 +333,20 @@ pub struct AclRequest<'a> {
     /// [`Command::carries`].
     carries: Option<usize>,
     args: Args<'a>,
+    /// The client's database.
+    database: usize,
     keys: OnceCell<KeyPositions>,
 }
 
 impl<'a> AclRequest<'a> {
-    /// The request to run this command.
-    pub fn new<H>(command: &Command<H>, args: Args<'a>) -> AclRequest<'a> {
+    /// The request to run this command in a database.
+    pub fn new<H>(command: &Command<H>, args: Args<'a>, database: usize) -> AclRequest<'a> {
         AclRequest {
             info: command.info,
             index: command.index,
             carries: command.carries,
             args,
+            database,
             keys: OnceCell::new(),
         }
     }
@@ -328,6 +354,28 @@ impl<'a> AclRequest<'a> {
     /// Its keys. Where the arguments are too malformed to find any, the command finds none either.
     fn keys(&self) -> &KeyPositions {
         self.keys.get_or_init(|| find_keys(self.info, self.args).unwrap_or_default())
+    }
+
+    /// The argument that names a database which is not among these; 0 for the client's, or for all. What does
+    /// not parse is left to the command.
+    fn foreign_database(&self, allowed: &BTreeSet<usize>) -> Option<usize> {
+        let is_foreign = |&argument: &usize| {
+            let number = self.args.get(argument).and_then(|text| parse::integer(text).ok());
+            number
+                .is_some_and(|number| usize::try_from(number).is_ok_and(|number| !allowed.contains(&number)))
+        };
+        let named = match self.info.databases {
+            Databases::All => return Some(0),
+            Databases::Arguments => return (1..self.args.len()).find(is_foreign),
+            Databases::Current => None,
+            Databases::CurrentAndArgument(argument) => Some(argument).filter(is_foreign),
+            Databases::CurrentAndOption(word) => {
+                let words = (1..self.args.len()).filter(|&argument| parse::is(self.args.at(argument), word));
+                words.map(|argument| argument + 1).find(is_foreign)
+            }
+        };
+        let is_outside = || self.info.uses_data() && !allowed.contains(&self.database);
+        named.or_else(|| is_outside().then_some(0))
     }
 
     /// What the command must be permitted to do with a key.

@@ -1,5 +1,6 @@
 //! What users may do: the checks of their calls, and what the client and the log of ACL are told.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mantissa_commands::spec::{Flags, Traits};
@@ -23,25 +24,45 @@ struct RefusedCall<'a> {
     denial: Denial,
 }
 
-/// The call, if its user may not make it.
-fn refused<'a>(user: &'a User, command: &'a Command, args: Args<'a>) -> Option<RefusedCall<'a>> {
-    let denial = user.check(&AclRequest::new(command, args)).err()?;
+/// The call, if its user may not make it in this database.
+fn refused<'a>(
+    user: &'a User,
+    command: &'a Command,
+    args: Args<'a>,
+    database: usize,
+) -> Option<RefusedCall<'a>> {
+    let denial = user.check(&AclRequest::new(command, args, database)).err()?;
     Some(RefusedCall { user, command, args, denial })
 }
 
 impl RefusedCall<'_> {
-    /// The key or channel, and what it is; none if the command itself is refused.
+    /// The key or channel, and what it is; none if the command itself or a database is refused.
     fn object(&self) -> Option<(&[u8], &'static str)> {
         match self.denial {
-            Denial::Command => None,
+            Denial::Command | Denial::Database(_) => None,
             Denial::Key(at) => Some((self.args.at(at), "key")),
             Denial::Channel(at) => Some((self.args.at(at), "channel")),
+        }
+    }
+
+    /// What the log tells of it: the key, the channel, the argument that names a database, or the command.
+    fn logged_object(&self) -> Cow<'_, [u8]> {
+        match self.denial {
+            Denial::Command => self.command.shown_name().to_string().into_bytes().into(),
+            Denial::Key(at) | Denial::Channel(at) | Denial::Database(at) => self.args.at(at).into(),
         }
     }
 
     /// Why, in words: with the key or channel itself if `in_full`.
     fn explain(&self, in_full: bool) -> Vec<u8> {
         let name = &self.user.name[..];
+        if let Denial::Database(_) = self.denial {
+            let before: &[u8] = b" has no permissions to access database ";
+            return match in_full {
+                false => b"No permissions to access database".to_vec(),
+                true => [b"User ", name, before, &self.logged_object()].concat(),
+            };
+        }
         let Some((object, kind)) = self.object() else {
             let command = self.command.shown_name();
             let after = format!(" has no permissions to run the '{command}' command");
@@ -58,11 +79,11 @@ impl RefusedCall<'_> {
     fn note(&self, engine: &Engine, session: &SharedSession, place: Place) {
         let reason = match self.denial {
             Denial::Command => Reason::Command,
+            Denial::Database(_) => Reason::Database,
             Denial::Key(_) => Reason::Key,
             Denial::Channel(_) => Reason::Channel,
         };
-        let command = self.command.shown_name();
-        let object = self.object().map_or(command.as_bytes(), |(object, _)| object);
+        let object = &self.logged_object();
         note(engine, session, Refusal { reason, place, object, username: &self.user.name });
     }
 }
@@ -83,7 +104,7 @@ fn error(before: &str, explanation: &[u8]) -> Error {
 
 /// Whether a request may run or be queued.
 pub fn admit(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
-    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    let Some(refused) = refused(&session.user, command, args, session.database) else { return Ok(()) };
     let place = if session.transaction.is_some() { Place::Multi } else { Place::TopLevel };
     refused.note(context.engine, &session.shared, place);
     Err(error("NOPERM ", &refused.explain(false)))
@@ -98,12 +119,13 @@ pub fn admit_queued(
     args: Args<'_>,
     is_noted: bool,
 ) -> Outcome {
-    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    let Some(refused) = refused(&session.user, command, args, session.database) else { return Ok(()) };
     if is_noted {
         refused.note(context.engine, &session.shared, Place::Multi);
     }
     let reason = match refused.denial {
         Denial::Command => "no permission to execute the command or subcommand",
+        Denial::Database(_) => "no permission to access the database",
         Denial::Key(_) => "no permission to touch the specified keys",
         Denial::Channel(_) => "no permission to access one of the channels used as arguments",
     };
@@ -120,7 +142,7 @@ pub fn admit_in_script(
     args: Args<'_>,
     is_noted: bool,
 ) -> Outcome {
-    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    let Some(refused) = refused(&session.user, command, args, session.database) else { return Ok(()) };
     if is_noted {
         refused.note(context.engine, &session.shared, Place::Script);
     }
@@ -129,15 +151,15 @@ pub fn admit_in_script(
 
 /// Whether a client that waits in a blocking command may still be served.
 pub fn admit_waiting(engine: &Engine, blocked: &BlockedClient) -> Outcome {
-    let call = refused(&blocked.user, blocked.command, blocked.args.as_args());
+    let call = refused(&blocked.user, blocked.command, blocked.args.as_args(), blocked.database);
     let Some(refused) = call else { return Ok(()) };
     refused.note(engine, &blocked.session, Place::TopLevel);
     Err(error("NOPERM ", &refused.explain(false)))
 }
 
 /// Whether a user may run a command, for those who ask beforehand: if not, the reason in full.
-pub fn try_run(user: &User, command: &Command, args: Args<'_>) -> Result<(), Vec<u8>> {
-    refused(user, command, args).map_or(Ok(()), |refused| Err(refused.explain(true)))
+pub fn try_run(user: &User, command: &Command, args: Args<'_>, database: usize) -> Result<(), Vec<u8>> {
+    refused(user, command, args, database).map_or(Ok(()), |refused| Err(refused.explain(true)))
 }
 
 /// Notes a login that failed; `command` is the word that asked for it.
@@ -149,7 +171,7 @@ pub fn note_failed_login(invocation: &Invocation<'_, '_, '_>, name: &[u8], comma
 
 /// Whether the client may read all keys that a command has found by labels.
 pub fn check_found(session: &Session, command: &Command, args: Args<'_>, keys: &[Arc<[u8]>]) -> Outcome {
-    let (rights, request) = (session.user.rights(), AclRequest::new(command, args));
+    let (rights, request) = (session.user.rights(), AclRequest::new(command, args, session.database));
     if session.user.is_unrestricted() || keys.iter().all(|key| rights.check_reading(&request, key)) {
         return Ok(());
     }
@@ -165,7 +187,8 @@ pub fn check_options(session: &Session, command: &Command, args: Args<'_>) -> Ou
         return Ok(());
     }
     let may_store = command.info.flags.has(Flags::WRITE);
-    let is_full = || session.user.rights().check_reading_all_keys(&AclRequest::new(command, args));
+    let is_full =
+        || session.user.rights().check_reading_all_keys(&AclRequest::new(command, args, session.database));
     let mut at = 2;
     while let Some(option) = args.get(at) {
         let left = args.len() - at - 1;

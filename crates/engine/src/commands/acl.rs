@@ -68,7 +68,7 @@ fn dryrun(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut R
     if !command.info.accepts(call.len()) {
         return Err(Error::arity(command.registered_name()));
     }
-    match admission::try_run(&user, command, call) {
+    match admission::try_run(&user, command, call, invocation.session.database) {
         Ok(()) => reply.ok(),
         Err(reason) => reply.bulk(&reason),
     }
@@ -100,7 +100,7 @@ fn getuser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     };
     let rights = user.rights();
     let flags = rights.flags();
-    reply.map(6);
+    reply.map(3 + selector_pairs(&rights.root));
     reply.bulk(b"flags");
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.bulk(flag.as_bytes()));
@@ -111,13 +111,18 @@ fn getuser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     reply.bulk(b"selectors");
     reply.array(rights.selectors.len());
     for selector in &rights.selectors {
-        reply.map(3);
+        reply.map(selector_pairs(selector));
         write_selector(selector, reply);
     }
     Ok(())
 }
 
-/// Writes the three pairs that describe a selector.
+/// The pairs of a selector: the databases are among them if it does not allow all, as in Valkey.
+fn selector_pairs(selector: &Selector) -> usize {
+    3 + usize::from(selector.describe_databases().is_some())
+}
+
+/// Writes the pairs that describe a selector.
 fn write_selector(selector: &Selector, reply: &mut Reply) {
     reply.bulk(b"commands");
     reply.bulk(&selector.describe_commands());
@@ -125,6 +130,10 @@ fn write_selector(selector: &Selector, reply: &mut Reply) {
     reply.bulk(&selector.describe_keys());
     reply.bulk(b"channels");
     reply.bulk(&selector.describe_channels());
+    if let Some(databases) = selector.describe_databases() {
+        reply.bulk(b"databases");
+        reply.bulk(&databases);
+    }
 }
 
 fn list(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {

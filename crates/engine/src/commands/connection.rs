@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Categories, Flags, Group, InStream, Traits};
+use mantissa_commands::spec::{Categories, Databases, Flags, Group, InStream, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
@@ -227,9 +227,19 @@ const LOGIN: Flags = Flags::NOSCRIPT
     .or(Flags::ALLOW_BUSY);
 const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE).or(Flags::FAST);
 
-/// Whether an argument of HELLO comes after AUTH.
-fn is_after_auth(args: Args<'_>, index: usize) -> bool {
-    (0..index.min(super::OPTIONS_END)).any(|at| parse::is(args.at(at), "AUTH"))
+/// Whether an argument of HELLO is one of the two after AUTH; any after it where these are not both there.
+fn is_login(args: Args<'_>, index: usize) -> bool {
+    let mut at = 2;
+    while at < index.min(super::OPTIONS_END) {
+        at += match args.at(at) {
+            option if parse::is(option, "AUTH") && (index <= at + 2 || at + 2 >= args.len()) => return true,
+            option if parse::is(option, "AUTH") => 3,
+            option if parse::is(option, "SETNAME") => 2,
+            // No option: the words are as good as after AUTH if that comes before.
+            _ => 1,
+        };
+    }
+    false
 }
 
 /// The registration table.
@@ -252,7 +262,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         .history(&[("6.0.0", "A username may come before the password.")])
         .arguments("username:string?<6.0.0 password:string"),
     EngineSpec::new("hello", -1, hello, LOGIN)
-        .secrets(is_after_auth)
+        .secrets(is_login)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "6.0.0", "O(1)", "Chooses the protocol, logs in and names the connection.")
         .history(&[("6.2.0", "Without arguments it only describes the connection.")])
@@ -262,6 +272,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         ),
     EngineSpec::new("select", 2, select, ANY_TIME)
         .locks(Locks::Nothing)
+        .databases(Databases::Arguments)
         .in_stream(InStream::ChangesNothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Makes another database the connection's current one.")

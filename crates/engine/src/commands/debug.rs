@@ -15,6 +15,7 @@ use mantissa_persist::payload;
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::Entry;
 
+use crate::admission;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::reload::{self, Options};
 use crate::replication::primary;
@@ -25,16 +26,7 @@ use crate::{notice, warning};
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 fn debug(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let peer = &invocation.session.shared.peer;
-    if !invocation.context.active.config.enable_debug_command.allows(peer.is_loopback()) {
-        return Err(Error::fixed(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
-             run it \
-             from a local connection, otherwise you need to set this option in the configuration file, \
-             and then \
-             restart the server.",
-        ));
-    }
+    admission::of_protected(invocation.context, invocation.session, true)?;
     let name = args.at(1).to_ascii_lowercase();
     if accepts(&name, args.len()) || end(invocation, &name, args)? || set(invocation, &name, args)? {
         reply.ok();

@@ -1,31 +1,69 @@
-//! SLOWLOG, LATENCY, TIME, ROLE and LOLWUT.
+//! SLOWLOG, COMMANDLOG, LATENCY, TIME, ROLE and LOLWUT.
 
 use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
+use crate::command_log::{self, Cause};
 use crate::invocation::{Command, EngineSpec, Invocation};
 use crate::latency::{self, Histogram};
-use crate::slowlog;
 use mantissa_sys::clock::unix_us;
 
 fn slowlog_get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 3 {
         return Err(super::wrong_subcommand(args));
     }
-    let count = args.get(2).map_or(Ok(slowlog::DEFAULT_COUNT), slowlog::parse_count).map_err(Error::fixed)?;
-    invocation.engine().slowlog.lock().reply_get(count, reply);
+    let count =
+        args.get(2).map_or(Ok(command_log::DEFAULT_COUNT), command_log::parse_count).map_err(Error::fixed)?;
+    invocation.engine().command_log(Cause::Slow).reply_get(count, reply);
     Ok(())
 }
 
 fn slowlog_len(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.integer(invocation.engine().slowlog.lock().len() as i64);
+    reply.integer(invocation.engine().command_log(Cause::Slow).len() as i64);
     Ok(())
 }
 
 fn slowlog_reset(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    invocation.engine().slowlog.lock().reset();
+    invocation.engine().command_log(Cause::Slow).reset();
     reply.ok();
+    Ok(())
+}
+
+fn commandlog_get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count = command_log::parse_count(args.at(2)).map_err(Error::fixed)?;
+    let cause = Cause::of(args.at(3)).map_err(Error::fixed)?;
+    invocation.engine().command_log(cause).reply_get(count, reply);
+    Ok(())
+}
+
+fn commandlog_len(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let cause = Cause::of(args.at(2)).map_err(Error::fixed)?;
+    reply.integer(invocation.engine().command_log(cause).len() as i64);
+    Ok(())
+}
+
+fn commandlog_reset(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let cause = Cause::of(args.at(2)).map_err(Error::fixed)?;
+    invocation.engine().command_log(cause).reset();
+    reply.ok();
+    Ok(())
+}
+
+fn commandlog_help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    super::write_help(
+        reply,
+        "COMMANDLOG",
+        &[
+            (
+                "GET <count> <type>",
+                "The last commands of the type slow, large-request or large-reply, newest first; all with \
+                 -1. Each is shown as SLOWLOG GET shows it, a large one with its bytes for a duration.",
+            ),
+            ("LEN <type>", "How many commands of a type are kept."),
+            ("RESET <type>", "Forgets the commands of a type."),
+        ],
+    );
     Ok(())
 }
 
@@ -35,7 +73,7 @@ fn write_lines(reply: &mut Reply, lines: &[&str]) {
 }
 
 fn slowlog_help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    write_lines(reply, slowlog::HELP);
+    write_lines(reply, command_log::HELP);
     Ok(())
 }
 
@@ -186,6 +224,40 @@ const SLOWLOG: &[EngineSpec] = &[
         .arguments("count:integer?"),
 ];
 
+const CAUSES: &str = "type:oneof(slow:pure-token@SLOW large-request:pure-token@LARGE-REQUEST \
+                      large-reply:pure-token@LARGE-REPLY)";
+const GET_ARGUMENTS: &str = "count:integer type:oneof(slow:pure-token@SLOW \
+                             large-request:pure-token@LARGE-REQUEST large-reply:pure-token@LARGE-REPLY)";
+
+const COMMANDLOG: &[EngineSpec] = &[
+    EngineSpec::new("get", 4, commandlog_get, LOG)
+        .locks(Locks::Nothing)
+        .docs(
+            Group::Server,
+            "8.1.0",
+            "O(N), N being the entries returned",
+            "Shows commands that took long or had a large request or reply.",
+        )
+        .tips(&["request_policy:all_nodes", "nondeterministic_output"])
+        .arguments(GET_ARGUMENTS),
+    EngineSpec::new("help", 2, commandlog_help, HELP).locks(Locks::Nothing).docs(
+        Group::Server,
+        "8.1.0",
+        "O(1)",
+        "Lists the subcommands.",
+    ),
+    EngineSpec::new("len", 3, commandlog_len, LOG)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "8.1.0", "O(1)", "Counts the commands of a type that are kept.")
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
+        .arguments(CAUSES),
+    EngineSpec::new("reset", 3, commandlog_reset, LOG)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "8.1.0", "O(N), N being the entries", "Forgets the commands of a type.")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .arguments(CAUSES),
+];
+
 const LATENCY: &[EngineSpec] = &[
     EngineSpec::new("history", 3, latency_history, ADMIN)
         .locks(Locks::Nothing)
@@ -233,6 +305,14 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
     EngineSpec::container("slowlog", -2, Flags::NONE)
         .docs(Group::Server, "2.2.12", "Depends on the subcommand", "Shows commands that took long.")
         .subcommands(SLOWLOG),
+    EngineSpec::container("commandlog", -2, Flags::NONE)
+        .docs(
+            Group::Server,
+            "8.1.0",
+            "Depends on the subcommand",
+            "Shows commands that took long or had a large request or reply.",
+        )
+        .subcommands(COMMANDLOG),
     EngineSpec::container("latency", -2, Flags::NONE)
         .docs(Group::Server, "2.8.13", "Depends on the subcommand", "Shows where time goes.")
         .subcommands(LATENCY),

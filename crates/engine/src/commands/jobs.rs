@@ -107,7 +107,8 @@ fn start(
     let engine = invocation.engine();
     let session = &mut *invocation.session;
     let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Null)?;
-    let permit = KeyPermit::new(&session.user, &AclRequest::new(blocked.command, args), permission);
+    let request = AclRequest::new(blocked.command, args, session.database);
+    let permit = KeyPermit::new(&session.user, &request, permission);
     let filter = Filter { database: session.database, prefix, pattern, kind, permit };
     let work = Work { walk: KeyWalk::new(engine.keyspace.shard_count()), task };
     let waiting = (session.shared.id, blocked.ticket);

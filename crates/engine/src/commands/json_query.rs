@@ -11,7 +11,7 @@ use crate::invocation::{EngineSpec, Invocation};
 /// Keys that the user may not read are passed over.
 fn query(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let request = AclRequest::new(engine.registry.resolve(args)?, args);
+    let request = AclRequest::new(engine.registry.resolve(args)?, args, invocation.session.database);
     let permit = KeyPermit::new(&invocation.session.user, &request, READ);
     let outcome = invocation
         .with_access(ShardSet::EMPTY, |access| json::query(access, args, reply, &|key| permit.has(key)));

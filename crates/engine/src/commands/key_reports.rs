@@ -1,6 +1,6 @@
 //! MANTISSA.KEYS: which keys are used most, and which are the biggest. Redis 8.2 has no such command.
 
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Categories, Databases, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, memory_usage, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, ShardSet};
@@ -151,12 +151,14 @@ const SUBCOMMANDS: &[EngineSpec] = &[
         "Lists the subcommands.",
     ),
     EngineSpec::new("hot", -2, hot, Flags::ADMIN.or(Flags::NOSCRIPT))
+        .databases(Databases::All)
         .locks(Locks::Nothing)
         .categories(Categories::DANGEROUS)
         .docs(Group::Server, "0.1.0", "O(N), N being the workers", "Shows the keys that are used most.")
         .tips(&["nondeterministic_output"])
         .arguments("count:integer@COUNT?"),
     EngineSpec::new("big", -2, big, Flags::ADMIN.or(Flags::NOSCRIPT))
+        .databases(Databases::All)
         .locks(Locks::Sweep)
         .categories(Categories::DANGEROUS)
         .docs(

@@ -4,6 +4,7 @@ use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
+use crate::admission;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::warning;
 
@@ -52,15 +53,7 @@ pub(super) fn facts() -> impl Iterator<Item = (&'static str, String)> {
 
 /// Refuses those whom `enable-module-command` does not allow it.
 fn admit(invocation: &Invocation<'_, '_, '_>) -> Outcome {
-    let is_local = invocation.session.shared.peer.is_loopback();
-    if invocation.context.active.config.enable_module_command.allows(is_local) {
-        return Ok(());
-    }
-    Err(Error::fixed(
-        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can \
-         run it from a local connection, otherwise you need to set this option in the configuration file, \
-         and then restart the server.",
-    ))
+    admission::of_protected(invocation.context, invocation.session, false)
 }
 
 fn load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
@@ -91,7 +84,7 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
     Ok(())
 }
 
-const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING);
+const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::PROTECTED);
 
 /// The registration table.
 pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::container("module", -2, Flags::NONE)

@@ -48,6 +48,14 @@ fn bgsave(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut R
     let schedule = match args.get(1) {
         None => false,
         Some(option) if args.len() == 2 && parse::is(option, "SCHEDULE") => true,
+        // Valkey's option.
+        Some(option) if args.len() == 2 && parse::is(option, "CANCEL") => {
+            if !persistence::cancel_background_save(invocation.engine()) {
+                return Err(Error::fixed("ERR Background saving is currently not in progress or scheduled"));
+            }
+            reply.simple("Background saving cancelled");
+            return Ok(());
+        }
         Some(_) => return Err(Error::SYNTAX),
     };
     let engine = invocation.engine();

@@ -305,7 +305,7 @@ impl Host for Run<'_, '_, '_> {
 
     fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
         let command = resolve(self.context, args).ok()?;
-        Some(admission::try_run(&self.session.user, command, args).is_ok())
+        Some(admission::try_run(&self.session.user, command, args, self.session.database).is_ok())
     }
 
     fn log(&mut self, level: LogLevel, line: &[u8]) {

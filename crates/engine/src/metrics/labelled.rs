@@ -7,6 +7,7 @@ use mantissa_protocol::put_quoted;
 
 use super::text::Samples;
 use super::{CommandFigures, Figures};
+use crate::command_log::Cause;
 use crate::latency::Distribution;
 use crate::stats::WorkerStats;
 
@@ -186,15 +187,16 @@ pub fn spike_durations(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn slowlog_length(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.engine.slowlog.lock().len());
+    samples.add(&[], figures.source.engine.command_log(Cause::Slow).len());
 }
 
 pub fn slowlog_last_id(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.engine.slowlog.lock().newest().map_or(0, |(id, _)| id));
+    samples.add(&[], figures.source.engine.command_log(Cause::Slow).newest().map_or(0, |(id, _)| id));
 }
 
 pub fn slowlog_duration(figures: &Figures, samples: &mut Samples) {
-    let duration_us = figures.source.engine.slowlog.lock().newest().map_or(0, |(_, duration_us)| duration_us);
+    let duration_us =
+        figures.source.engine.command_log(Cause::Slow).newest().map_or(0, |(_, duration_us)| duration_us);
     samples.add(&[], duration_us as f64 / 1e6);
 }
 

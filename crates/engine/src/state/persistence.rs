@@ -108,6 +108,8 @@ pub struct Persistence {
     pub saving: AtomicBool,
     /// When it began, Unix time in s.
     pub saving_since_s: AtomicI64,
+    /// It is to end without a file: BGSAVE CANCEL.
+    pub cancelled: AtomicBool,
     /// One is to follow it: BGSAVE SCHEDULE.
     pub scheduled: AtomicBool,
     /// Held while a dump of the data is written.
@@ -155,6 +157,12 @@ impl Persistence {
     pub fn begin_loading(&self, total_bytes: u64) {
         self.load.begin(total_bytes);
         self.loading.store(true, Ordering::Release);
+    }
+
+    /// Whether a background save of this cut is not wanted any more: the data have been flushed since, or it
+    /// was cancelled.
+    pub fn is_save_void(&self, cut: u64) -> bool {
+        self.cuts.is_void(cut) || self.cancelled.load(Ordering::Relaxed)
     }
 }
 

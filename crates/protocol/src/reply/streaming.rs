@@ -83,6 +83,14 @@ impl Reply {
         self.streaming.as_ref().is_some_and(|streaming| streaming.streamed.bytes > 0)
     }
 
+    /// The bytes that have been written, with those that the sink has taken.
+    #[inline]
+    pub fn written(&self) -> usize {
+        let gone =
+            self.streaming.as_ref().map_or(0, |streaming| streaming.streamed.bytes - streaming.streamed.kept);
+        self.buffer.len() + gone
+    }
+
     /// Takes the sink away, which is offered the rest first if it has taken anything. The reply begins with
     /// bytes that the sink has taken, if any are kept.
     pub fn end_streaming(&mut self) -> Streamed {

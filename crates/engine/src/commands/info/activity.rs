@@ -19,6 +19,15 @@ const DEFRAGMENTATION: [&str; 5] = [
     "current_active_defrag_time",
 ];
 
+/// The fields of refusals by ACL; the last is Valkey's.
+const REFUSALS: [(&str, Reason); 5] = [
+    ("acl_access_denied_auth", Reason::Auth),
+    ("acl_access_denied_cmd", Reason::Command),
+    ("acl_access_denied_key", Reason::Key),
+    ("acl_access_denied_channel", Reason::Channel),
+    ("acl_access_denied_db", Reason::Database),
+];
+
 pub(super) fn stats(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
     let totals = engine.stats.totals();
@@ -83,11 +92,7 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("eventloop_duration_cmd_sum", command_ns(engine).saturating_sub(totals.scripted_ns) / 1000);
     lines.add("instantaneous_eventloop_cycles_per_sec", rate(&engine.stats.iterations_per_second));
     lines.add("instantaneous_eventloop_duration_usec", rate(&engine.stats.iteration_us));
-    let denied = |reason: Reason| engine.acl.log.count(reason);
-    lines.add("acl_access_denied_auth", denied(Reason::Auth));
-    lines.add("acl_access_denied_cmd", denied(Reason::Command));
-    lines.add("acl_access_denied_key", denied(Reason::Key));
-    lines.add("acl_access_denied_channel", denied(Reason::Channel));
+    REFUSALS.map(|(name, reason)| lines.add(name, engine.acl.log.count(reason)));
 }
 
 /// What all commands took together, in ns; those that scripts have called count twice.

@@ -211,6 +211,36 @@ public final class ServerCommands {
     }
 
     /**
+     * Shows commands that took long or had a large request or reply.
+     *
+     * <p>{@code COMMANDLOG GET count <SLOW|LARGE-REQUEST|LARGE-REPLY>}.
+     * Complexity: O(N), N being the entries returned.
+     */
+    public static Command<Reply> commandlogGet(long count, String type) {
+        return Words.of(Reply.TYPE, new Object[] {"COMMANDLOG", "GET", count, type});
+    }
+
+    /**
+     * Counts the commands of a type that are kept.
+     *
+     * <p>{@code COMMANDLOG LEN <SLOW|LARGE-REQUEST|LARGE-REPLY>}.
+     * Complexity: O(1).
+     */
+    public static Command<Long> commandlogLen(String type) {
+        return Words.of(ReplyTypes.LONG, new Object[] {"COMMANDLOG", "LEN", type});
+    }
+
+    /**
+     * Forgets the commands of a type.
+     *
+     * <p>{@code COMMANDLOG RESET <SLOW|LARGE-REQUEST|LARGE-REPLY>}.
+     * Complexity: O(N), N being the entries.
+     */
+    public static Command<Boolean> commandlogReset(String type) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"COMMANDLOG", "RESET", type});
+    }
+
+    /**
      * Counts the commands.
      *
      * <p>{@code COMMAND COUNT}.

@@ -1,8 +1,9 @@
-//! The log of slow commands: the last ones that took longer than `slowlog-log-slower-than`.
+//! The logs of commands that were slow, or had a large request or reply: what SLOWLOG and Valkey's COMMANDLOG
+//! show.
 //!
-//! An entry keeps at most 32 arguments of at most 128 bytes each, so the whole log stays below
-//! `slowlog-max-len` * 4.5 KB whatever clients send. It is for its owner to lock, and only for commands that
-//! were slow.
+//! An entry keeps at most 32 arguments of at most 128 bytes each, so a log stays below 4.5 KB times the
+//! entries that its setting allows, whatever clients send. It is for its owner to lock, and only for commands
+//! that belong into it.
 
 use mantissa_protocol::Reply;
 use std::collections::VecDeque;
@@ -11,6 +12,32 @@ use std::collections::VecDeque;
 const ARGUMENTS_MAX: usize = 32;
 /// Bytes kept of one argument.
 const ARGUMENT_BYTES_MAX: usize = 128;
+/// What brings a command into a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It took long.
+    Slow,
+    /// Its arguments have many bytes.
+    LargeRequest,
+    /// Its reply has many bytes.
+    LargeReply,
+}
+
+impl Cause {
+    /// The one of a name.
+    pub fn of(name: &[u8]) -> Result<Cause, &'static str> {
+        let named = [
+            ("slow", Cause::Slow),
+            ("large-request", Cause::LargeRequest),
+            ("large-reply", Cause::LargeReply),
+        ];
+        let found = named.iter().find(|(other, _)| name.eq_ignore_ascii_case(other.as_bytes()));
+        found
+            .map(|&(_, cause)| cause)
+            .ok_or("ERR type should be one of the following: slow, large-request, large-reply")
+    }
+}
+
 /// Entries that SLOWLOG GET gives if it is not told a number.
 pub const DEFAULT_COUNT: i64 = 10;
 
@@ -29,44 +56,44 @@ pub const HELP: &[&str] = &[
     "    Show this help.",
 ];
 
-/// A command that was slow.
+/// A command of a log.
 struct Entry {
     id: i64,
     unix_seconds: i64,
-    duration_us: i64,
+    figure: i64,
     arguments: Box<[Box<[u8]>]>,
     peer: Box<[u8]>,
     client_name: Box<[u8]>,
 }
 
-/// The slow commands, newest first.
+/// The commands of one cause, newest first.
 #[derive(Default)]
-pub struct SlowLog {
+pub struct CommandLog {
     entries: VecDeque<Entry>,
     next_id: i64,
 }
 
-/// A slow command to record.
-pub struct SlowCommand<'a> {
+/// A command to record.
+pub struct LoggedCommand<'a> {
     /// The moment it began, in seconds since 1970.
     pub unix_seconds: i64,
-    /// How long it took, in microseconds.
-    pub duration_us: i64,
+    /// How long it took, in microseconds, or its bytes.
+    pub figure: i64,
     /// The client's address, as `CLIENT LIST` shows it.
     pub peer: &'a [u8],
     /// The client's name, or nothing.
     pub client_name: &'a [u8],
 }
 
-impl SlowLog {
+impl CommandLog {
     /// An empty log.
-    pub fn new() -> SlowLog {
-        SlowLog::default()
+    pub fn new() -> CommandLog {
+        CommandLog::default()
     }
 
     /// Adds a command with its arguments, its name being the first, and drops the oldest entries beyond
     /// `entries_max`. Secrets among the arguments are for the caller to replace.
-    pub fn record<'a, I>(&mut self, command: SlowCommand<'_>, arguments: I, entries_max: u64)
+    pub fn record<'a, I>(&mut self, command: LoggedCommand<'_>, arguments: I, entries_max: u64)
     where
         I: ExactSizeIterator<Item = &'a [u8]>,
     {
@@ -76,7 +103,7 @@ impl SlowLog {
         self.entries.push_front(Entry {
             id: self.next_id,
             unix_seconds: command.unix_seconds,
-            duration_us: command.duration_us,
+            figure: command.figure,
             arguments: trim_arguments(arguments),
             peer: command.peer.into(),
             client_name: command.client_name.into(),
@@ -90,9 +117,9 @@ impl SlowLog {
         self.entries.len()
     }
 
-    /// The id of the newest entry, and how long its command took, in microseconds.
+    /// The id and the figure of the newest entry.
     pub fn newest(&self) -> Option<(i64, i64)> {
-        self.entries.front().map(|entry| (entry.id, entry.duration_us))
+        self.entries.front().map(|entry| (entry.id, entry.figure))
     }
 
     /// Whether there are no entries.
@@ -106,7 +133,7 @@ impl SlowLog {
         self.entries.clear();
     }
 
-    /// The reply of SLOWLOG GET: up to `count` entries, all if it is -1.
+    /// The reply of SLOWLOG GET and COMMANDLOG GET: up to `count` entries, all if it is -1.
     pub fn reply_get(&self, count: i64, reply: &mut Reply) {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.entries.len());
         reply.array(count);
@@ -114,7 +141,7 @@ impl SlowLog {
             reply.array(6);
             reply.integer(entry.id);
             reply.integer(entry.unix_seconds);
-            reply.integer(entry.duration_us);
+            reply.integer(entry.figure);
             reply.array(entry.arguments.len());
             for argument in &entry.arguments {
                 reply.bulk(argument);
@@ -125,7 +152,7 @@ impl SlowLog {
     }
 }
 
-/// The count of SLOWLOG GET, or the error for what is none.
+/// The count of SLOWLOG GET and COMMANDLOG GET, or the error for what is none.
 pub fn parse_count(text: &[u8]) -> Result<i64, &'static str> {
     let number = mantissa_number::parse_i64(text).filter(|&count| count >= -1);
     number.ok_or("ERR count should be greater than or equal to -1")
@@ -156,17 +183,17 @@ mod tests {
     use super::*;
     use mantissa_protocol::Protocol;
 
-    fn record(log: &mut SlowLog, arguments: &[&[u8]], entries_max: u64) {
-        let command = SlowCommand {
+    fn record(log: &mut CommandLog, arguments: &[&[u8]], entries_max: u64) {
+        let command = LoggedCommand {
             unix_seconds: 1_795_297_078,
-            duration_us: 13,
+            figure: 13,
             peer: b"127.0.0.1:5",
             client_name: b"me",
         };
         log.record(command, arguments.iter().copied(), entries_max);
     }
 
-    fn get(log: &SlowLog, count: i64) -> String {
+    fn get(log: &CommandLog, count: i64) -> String {
         let mut reply = Reply::new(Protocol::Resp2);
         log.reply_get(count, &mut reply);
         String::from_utf8(reply.into_bytes()).expect("the arguments are text")
@@ -174,7 +201,7 @@ mod tests {
 
     #[test]
     fn entries_are_shown_newest_first() {
-        let mut log = SlowLog::new();
+        let mut log = CommandLog::new();
         record(&mut log, &[b"GET", b"a"], 128);
         record(&mut log, &[b"PING"], 128);
         let session = "$11\r\n127.0.0.1:5\r\n$2\r\nme\r\n";
@@ -192,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first() {
-        let mut log = SlowLog::new();
+        let mut log = CommandLog::new();
         for _ in 0..5 {
             record(&mut log, &[b"PING"], 3);
         }
