@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from support.resp import Closed
 from support.servers import subject_is_oracle
 from support.waiting import eventually, persistence, until_written
 
@@ -709,14 +710,19 @@ def limit_file_bytes(server, limit):
 
 @OURS_ONLY
 def test_a_full_disk_refuses_writes_until_there_is_room(fillable):
+    """Who waits for a write that is in no file is disconnected and told nothing."""
     server = fillable
-    with server.connect() as connection:
+    with server.connect() as connection, server.connect() as writer:
         connection.call("SET", "k", "before")
+        connection.call("SET", "brief", "x", "PX", 1)
         eventually(lambda: persistence(connection)["aof_buffer_length"] == "0", "it is not written")
         size = os.path.getsize(increment(server))
         limit_file_bytes(server, size + 10)
-        connection("SET", "k", "x" * 100)
-        eventually(lambda: persistence(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        with pytest.raises(Closed):
+            writer("SET", "k", "x" * 100)
+        assert persistence(connection)["aof_last_write_status"] == "err"
+        # The removal of an expired key is in no file either, and keeps no reader waiting.
+        assert connection.call("GET", "brief") is None and connection.call("DBSIZE") == 1
         refusal = connection("SET", "k", "y")
         assert refusal.is_error and refusal.text().startswith("MISCONF Errors writing to the AOF file: ")
         assert connection.call("GET", "k") == b"x" * 100
@@ -728,6 +734,54 @@ def test_a_full_disk_refuses_writes_until_there_is_room(fillable):
     server.restart()
     with server.connect() as connection:
         assert digest(connection) == before
+
+
+@OURS_ONLY
+@pytest.mark.parametrize("policy", ["everysec", "no"])
+def test_what_was_acknowledged_before_the_disk_was_full_survives_a_kill(start_server, policy):
+    server = logged_server(start_server, appendfsync=policy)
+    told = [0, 0, 0]
+
+    def write(number):
+        with server.connect() as connection:
+            for first in range(0, 1_000_000, 100):
+                for key in range(first, first + 100):
+                    connection.send("SET", f"{number}:{key}", "x" * 200)
+                for _ in range(100):
+                    try:
+                        if connection.read().is_error:
+                            return
+                    except Closed:
+                        return
+                    told[number] += 1
+
+    limit_file_bytes(server, 2_000_000)
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(len(told))]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sum(told) > 1000
+    server.restart(crash=True)
+    with server.connect() as connection:
+        for number, count in enumerate(told):
+            keys = [f"{number}:{key}" for key in range(count)]
+            assert connection.call("EXISTS", *keys) == count
+
+
+@OURS_ONLY
+def test_an_element_that_is_in_no_file_is_told_to_nobody(fillable):
+    server = fillable
+    with server.connect() as admin, server.connect() as waiting, server.connect() as writer:
+        admin.call("RPUSH", "other", "x")
+        waiting.send("BLPOP", "list", 0)
+        eventually(lambda: b"blocked_clients:1" in admin.call("INFO", "clients"), "it does not wait")
+        limit_file_bytes(server, os.path.getsize(increment(server)))
+        with pytest.raises(Closed):
+            writer("RPUSH", "list", "x" * 100)
+        with pytest.raises(Closed):
+            waiting.read()
+    server.restart(crash=True)
+    with server.connect() as connection:
+        assert connection.call("KEYS", "*") == [b"other"]
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])
@@ -784,11 +838,11 @@ def test_the_log_is_loaded_while_running(start_server):
 @OURS_ONLY
 def test_closing_on_a_full_disk_does_not_hang(fillable):
     server = fillable
-    with server.connect() as connection:
+    with server.connect() as connection, server.connect() as writer:
         connection.call("SET", "k", "before")
         limit_file_bytes(server, os.path.getsize(increment(server)))
-        connection("SET", "k", "x" * 100)
-        eventually(lambda: persistence(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        with pytest.raises(Closed):
+            writer("SET", "k", "x" * 100)
         assert connection.call("CONFIG", "SET", "appendonly", "no") == b"OK"
         assert connection.call("SET", "k", "y") == b"OK"
 

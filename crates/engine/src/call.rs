@@ -282,7 +282,7 @@ fn run_data(
     let expired = sweeps.then(|| access.take_expired_elsewhere());
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
-    if sweeps && engine.aof.holds_replies() {
+    if sweeps && outbox.holds_replies() {
         outbox.required_lsn = engine.log.end();
     }
     if session.remembers_reads() {

@@ -249,7 +249,6 @@ fn publish_event(engine: &Engine, outbox: &mut Outbox, notify: u32, event: &Even
 
 /// Appends the unit to the log. `access` has the shards locked that it is about.
 fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
-    let aof = &engine.aof;
     if simulation::has_fault(Fault::LateLog) {
         return;
     }
@@ -260,7 +259,7 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     if !outbox.unit.is_empty() {
         let lsn = engine.log.append(&mut outbox.unit, access.clock_ms() / 1000);
         note_appended(engine, outbox, access, lsn);
-    } else if aof.holds_replies() {
+    } else if outbox.holds_replies() {
         outbox.required_lsn = outbox.required_lsn.max(access.locked_mut().logged_at());
         outbox.send_waiting();
     }
@@ -291,6 +290,8 @@ fn note_appended(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>, 
     outbox.note_logged(lsn);
     if engine.aof.holds_replies() {
         access.locked_mut().note_logged(lsn);
+    }
+    if outbox.holds_replies() {
         outbox.required_lsn = lsn;
     }
     outbox.send_waiting();

@@ -184,6 +184,7 @@ impl<'e> Context<'e> {
     pub fn refresh(&mut self) {
         self.now_ms = unix_ms();
         self.evictor.expect_change();
+        self.outbox.is_refused = self.engine.aof.is_refusing();
         if self.active.version != self.engine.config_version() {
             self.active = own_copy(self.engine);
         }
@@ -213,6 +214,9 @@ pub struct Outbox<'e> {
     pub logged_lsn: Lsn,
     /// Something has been appended since the writer was last told.
     has_logged: bool,
+    /// The log refused writes when the present requests came. What is appended for them is no client's write:
+    /// an expired key was removed.
+    is_refused: bool,
 }
 
 impl<'e> Outbox<'e> {
@@ -230,6 +234,7 @@ impl<'e> Outbox<'e> {
             required_lsn: 0,
             logged_lsn: 0,
             has_logged: false,
+            is_refused: false,
         }
     }
 
@@ -241,6 +246,14 @@ impl<'e> Outbox<'e> {
     /// The worker.
     pub fn worker(&self) -> usize {
         self.worker
+    }
+
+    /// Whether a reply waits until the log has what it tells of. While the log refuses writes, reads do not
+    /// wait: they would for as long as the disk is full.
+    #[inline]
+    pub fn holds_replies(&self) -> bool {
+        let aof = &self.engine.aof;
+        aof.holds_replies() && !(self.is_refused && aof.is_refusing())
     }
 
     /// Sends bytes to a client outside of any reply. They come after the reply of the command that runs now.

@@ -541,7 +541,7 @@ impl LocalClient<'_> {
         format!("-{}\r\n", self.context.engine.aof.refusal_text()).into_bytes()
     }
 
-    /// Waits until the log is confirmed up to here. False if it never will be.
+    /// Waits until the log is confirmed up to here. False if it can not be written.
     #[must_use]
     fn wait_for_log(&mut self, required_lsn: u64) -> bool {
         if simulation::has_fault(Fault::EarlyReply) {
@@ -550,7 +550,7 @@ impl LocalClient<'_> {
         let (engine, worker) = (self.context.engine, self.context.worker);
         self.context.outbox.end_iteration(engine.aof.confirmed() < required_lsn);
         while engine.aof.confirmed() < required_lsn {
-            if engine.aof.is_lost() {
+            if engine.aof.is_lost() || engine.aof.is_refusing() {
                 return false;
             }
             engine.aof.await_confirmed(worker);

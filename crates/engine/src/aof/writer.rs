@@ -169,6 +169,7 @@ fn fail(engine: &Engine, what: &str, error: &io::Error) {
         warning!("AOF {what} error: {reason}. Writes are refused until it is solved.");
     }
     *aof.write_error.lock() = reason;
+    (0..engine.worker_count()).for_each(|worker| engine.wake(worker));
 }
 
 /// What the system says about an error, without its number.

@@ -15,7 +15,7 @@ fn query(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Re
     let permit = KeyPermit::new(&invocation.session.user, &request, READ);
     let outcome = invocation
         .with_access(ShardSet::EMPTY, |access| json::query(access, args, reply, &|key| permit.has(key)));
-    if engine.aof.holds_replies() {
+    if invocation.context.outbox.holds_replies() {
         invocation.context.outbox.required_lsn = engine.log.end();
     }
     outcome

@@ -90,17 +90,21 @@ impl Aof {
     }
 
     /// The LSN up to which the log is where `appendfsync` promises it to be before anybody is told: on the
-    /// disk with `always`, else in the file, which a killed process leaves behind. While writing fails under
-    /// another policy than `always`, that is everything: as in Redis, writers get their replies, the log
-    /// keeps what it could not write, and further writes are refused.
+    /// disk with `always`, else in the file, which a killed process leaves behind.
     #[inline]
     pub fn confirmed(&self) -> Lsn {
         match self.control.policy() {
             SyncPolicy::Always if simulation::has_fault(Fault::UnsyncedReply) => self.control.written(),
             SyncPolicy::Always => self.control.durable().min(self.lost_after.load(Ordering::Relaxed)),
-            _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
             _ => self.control.written(),
         }
+    }
+
+    /// Whether writing fails under another policy than `always`: the log keeps what it could not write, and
+    /// writes are refused until it can. Who waits for a reply that tells of a write hears nothing.
+    #[inline]
+    pub fn is_refusing(&self) -> bool {
+        self.write_failed.load(Ordering::Relaxed) && self.control.policy() != SyncPolicy::Always
     }
 
     /// Whether something of the log is lost that `appendfsync always` had promised: see

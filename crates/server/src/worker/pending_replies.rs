@@ -10,17 +10,21 @@
 //! Messages of one worker to clients of another wait in the same way, in the order in which they came:
 //! service of blocked clients, published messages, invalidations.
 //!
+//! While the log can not be written, with a full disk, clients that wait for it are disconnected: they have to
+//! take their last writes for unknown. Later writes are refused, and reads do not wait.
+//!
 //! Nothing else waits: further requests run. The writer of the file wakes the worker when more is confirmed.
 //! Where a write is quick, the worker itself runs the writer at the end of an iteration.
 
 use std::collections::VecDeque;
 
 use mantissa_engine::replication::primary;
-use mantissa_engine::stats;
+use mantissa_engine::{host, stats, warning};
 use mantissa_net::{Conn, Driver};
 use mantissa_persist::log::Lsn;
 
 use super::Worker;
+use crate::conn_id::conn_of;
 use crate::connection::Connection;
 use crate::inbox::Message;
 
@@ -114,8 +118,40 @@ impl Worker<'_> {
                 is_sent |= self.send_confirmed_replies(driver, conn, confirmed);
             }
             if !is_sent && confirmed == self.context.engine.aof.confirmed() {
-                return;
+                return self.give_up_refused(driver);
             }
+        }
+    }
+
+    /// Disconnects the clients that wait for the log if that can not be written.
+    fn give_up_refused(&mut self, driver: &mut Driver) {
+        if self.pending.is_empty() || !self.context.engine.aof.is_refusing() {
+            return;
+        }
+        let mut count = 0;
+        for (_, message) in std::mem::take(&mut self.pending.messages) {
+            match message {
+                // The element that it was served is in no file.
+                Message::Engine(host::Message::Unblock(id, _)) => {
+                    count += 1;
+                    self.kill(driver, conn_of(id));
+                }
+                message => self.handle_message(driver, message),
+            }
+        }
+        for conn in std::mem::take(&mut self.pending.conns) {
+            if self.suspended_mut(conn).is_some() {
+                self.pending.conns.push(conn);
+                continue;
+            }
+            let Some(connection) = self.connection_mut(conn) else { continue };
+            if connection.pending_replies.take().is_some() {
+                count += 1;
+                self.kill(driver, conn);
+            }
+        }
+        if count > 0 {
+            warning!("Disconnected {count} clients whose last writes the append-only file can not take");
         }
     }
 
