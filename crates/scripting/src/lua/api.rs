@@ -1,6 +1,6 @@
 //! The functions of `redis` that do not run commands, and `math.random`.
 
-use std::sync::Mutex;
+use std::cell::Cell;
 
 use mantissa_lua::Stack;
 use mantissa_protocol::Protocol;
@@ -9,7 +9,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::budget::{self, Output};
 use super::host;
-use super::native::{self, Arguments, Native, Problem};
+use super::native::{self, Arguments, Native, Passed as _, Problem};
 use super::vm::{Command, reply_problem};
 use crate::host::LogLevel;
 
@@ -179,6 +179,7 @@ fn check_command(stack: &mut Stack<'_>) -> Native<usize> {
 }
 
 /// The generator of `math.random`, that of drand48: a seed gives the same numbers as in redis-server.
+#[derive(Clone, Copy)]
 pub struct Random(u64);
 
 impl Default for Random {
@@ -188,46 +189,50 @@ impl Default for Random {
 }
 
 impl Random {
-    /// The next number, 31 bits.
-    fn next(&mut self) -> u32 {
-        self.0 = (self.0.wrapping_mul(0x5_DEEC_E66D) + 0xB) & 0xFFFF_FFFF_FFFF;
+    /// The generator after the next number.
+    fn step(self) -> Random {
+        Random(self.0.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & 0xFFFF_FFFF_FFFF)
+    }
+
+    /// Its number, 31 bits.
+    fn number(self) -> u32 {
         (self.0 >> 17) as u32
     }
 }
 
 /// `math.random`.
-pub fn random(state: &Mutex<Random>, args: &Arguments) -> Native<f64> {
+pub fn random(state: &Cell<Random>, stack: &mut Stack<'_>) -> Native<usize> {
     const NUMBERS: u32 = i32::MAX as u32;
-    let Ok(mut state) = state.lock() else { return Ok(0.0) };
-    let fraction = f64::from(state.next() % NUMBERS) / f64::from(NUMBERS);
+    state.set(state.get().step());
+    let fraction = f64::from(state.get().number() % NUMBERS) / f64::from(NUMBERS);
     let empty =
         |number: usize| Problem::Text(format!("bad argument #{number} to 'random' (interval is empty)"));
-    match args.len() {
-        0 => Ok(fraction),
+    let number = match stack.arguments() {
+        0 => fraction,
         1 => {
-            let last = args.integer(0, "random")? as i32;
+            let last = stack.integer(0, "random")? as i32;
             if last < 1 {
                 return Err(empty(1));
             }
-            Ok((fraction * f64::from(last)).floor() + 1.0)
+            (fraction * f64::from(last)).floor() + 1.0
         }
         2 => {
-            let (first, last) = (args.integer(0, "random")? as i32, args.integer(1, "random")? as i32);
+            let (first, last) = (stack.integer(0, "random")? as i32, stack.integer(1, "random")? as i32);
             if first > last {
                 return Err(empty(2));
             }
             let count = f64::from(last) - f64::from(first) + 1.0;
-            Ok((fraction * count).floor() + f64::from(first))
+            (fraction * count).floor() + f64::from(first)
         }
-        _ => Err(Problem::Text("wrong number of arguments".to_owned())),
-    }
+        _ => return Err(Problem::Text("wrong number of arguments".to_owned())),
+    };
+    stack.push_number(number)?;
+    Ok(1)
 }
 
 /// `math.randomseed`.
-pub fn seed(state: &Mutex<Random>, args: &Arguments) -> Native<()> {
-    let seed = args.integer(0, "randomseed")?;
-    if let Ok(mut state) = state.lock() {
-        state.0 = (u64::from(seed as u32) << 16) | 0x330E;
-    }
-    Ok(())
+pub fn seed(state: &Cell<Random>, stack: &mut Stack<'_>) -> Native<usize> {
+    let seed = stack.integer(0, "randomseed")?;
+    state.set(Random((u64::from(seed as u32) << 16) | 0x330E));
+    Ok(0)
 }

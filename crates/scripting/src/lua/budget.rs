@@ -289,9 +289,4 @@ impl Output {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
-
-    /// The text as a value.
-    pub fn into_value(self, lua: &Lua) -> Native<mlua::Value> {
-        with_memory(lua, self.bytes.len(), || Ok(mlua::Value::String(lua.create_string(self.bytes)?)))
-    }
 }
