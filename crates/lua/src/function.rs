@@ -27,6 +27,9 @@ pub enum End {
     Original,
     /// The same for its own value of this number, a function.
     Other(usize),
+    /// As with `Original`. If the first result is false, this own value, a function, gets the results and
+    /// returns others.
+    Checked(usize),
 }
 
 /// What Lua holds of a function.
@@ -133,7 +136,7 @@ fn close(
     unsafe { lua.exec_raw(values, |state| ffi::lua_pushcclosure(state, enter, count)) }
 }
 
-/// Runs a body.
+/// Runs a body. Returns the number of arguments too.
 ///
 /// # Safety
 ///
@@ -142,7 +145,7 @@ fn close(
 unsafe fn run<'s, F: 's, R>(
     state: *mut ffi::lua_State,
     body: impl FnOnce(&F, &mut Stack<'_>) -> Result<R, Fault>,
-) -> (&'s Held<F>, Result<R, Fault>) {
+) -> (&'s Held<F>, c_int, Result<R, Fault>) {
     // SAFETY: the second value of the closure points to this, as long as there is the closure.
     let held = unsafe { &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(2)).cast::<Held<F>>() };
     // SAFETY: Lua calls this on the thread of the machine, and the stack ends before this function does.
@@ -151,7 +154,7 @@ unsafe fn run<'s, F: 's, R>(
         drop(panic);
         Err(stack.push_text(PANICKED.as_bytes()).err().unwrap_or(Fault::Raised))
     });
-    (held, outcome)
+    (held, stack.arguments() as c_int, outcome)
 }
 
 /// Raises the error of a function that failed.
@@ -176,22 +179,27 @@ unsafe fn raise(state: *mut ffi::lua_State, fault: Fault) -> c_int {
 unsafe extern "C-unwind" fn enter<F: Fn(&mut Stack<'_>) -> Result<End, Fault>>(
     state: *mut ffi::lua_State,
 ) -> c_int {
-    // SAFETY: Lua calls this, and arguments are the slots that there are.
-    let (arguments, (held, outcome)) =
-        unsafe { (ffi::lua_gettop(state), run::<F, End>(state, |body, stack| body(stack))) };
+    // SAFETY: Lua calls this.
+    let (held, arguments, outcome) = unsafe { run::<F, End>(state, |body, stack| body(stack)) };
     match outcome {
         Ok(End::Results(results)) => {
             // SAFETY: the state is alive.
             c_int::try_from(results).unwrap_or(0).min(unsafe { ffi::lua_gettop(state) })
         }
-        Ok(End::Original) => match held.original {
-            // SAFETY: what has been pushed is taken off, so the frame is as the original would have found it,
-            // except for the values of the closure, which it does not read. Nothing here needs to be dropped.
-            Some(original) => unsafe {
-                ffi::lua_settop(state, arguments);
-                original(state)
-            },
-            None => 0,
+        // SAFETY: nothing here needs to be dropped.
+        Ok(End::Original) => unsafe { call_original(state, held.original, arguments) },
+        // SAFETY: room for a value more is made, and nothing here needs to be dropped.
+        Ok(End::Checked(number)) => unsafe {
+            let results = call_original(state, held.original, arguments);
+            if results == 0 || ffi::lua_toboolean(state, -results) != 0 {
+                return results;
+            }
+            ffi::luaL_checkstack(state, 1, c"too many results".as_ptr());
+            let place = ffi::lua_gettop(state) + 1 - results;
+            ffi::lua_pushvalue(state, own_index(number));
+            ffi::lua_insert(state, place);
+            ffi::lua_call(state, results, ffi::LUA_MULTRET);
+            ffi::lua_gettop(state) + 1 - place
         },
         // SAFETY: the stack has room for a value more, and nothing here needs to be dropped.
         Ok(End::Other(number)) => unsafe {
@@ -206,12 +214,32 @@ unsafe extern "C-unwind" fn enter<F: Fn(&mut Stack<'_>) -> Result<End, Fault>>(
     }
 }
 
+/// Calls the original in place of the function that runs. Returns the number of results.
+///
+/// # Safety
+///
+/// Lua has called the function that runs, with so many arguments. Nothing of it needs to be dropped.
+#[inline]
+unsafe fn call_original(
+    state: *mut ffi::lua_State,
+    original: Option<ffi::lua_CFunction>,
+    arguments: c_int,
+) -> c_int {
+    let Some(original) = original else { return 0 };
+    // SAFETY: what has been pushed is taken off, so the frame is as the original would have found it, except
+    // for the values of the closure, which it does not read.
+    unsafe {
+        ffi::lua_settop(state, arguments);
+        original(state)
+    }
+}
+
 /// Runs the maker that is called.
 unsafe extern "C-unwind" fn enter_maker<F: Fn(&mut Stack<'_>) -> Result<usize, Fault>>(
     state: *mut ffi::lua_State,
 ) -> c_int {
     // SAFETY: Lua calls this.
-    let (held, outcome) = unsafe { run::<F, usize>(state, |body, stack| body(stack)) };
+    let (held, _, outcome) = unsafe { run::<F, usize>(state, |body, stack| body(stack)) };
     let fault = match (outcome, held.original) {
         (Ok(own), Some(enter_step)) => {
             // SAFETY: a body leaves some slots free. The first values of the new closure are those of `step`,

@@ -254,8 +254,8 @@ impl<'s> Stack<'s> {
         Ok(unsafe { ffi::lua_getmetatable(self.state, slot) } != 0)
     }
 
-    /// Puts the last value into the place of an argument, from 1, if that is a table. Texts stay, because they
-    /// are lent.
+    /// Puts the last value into the place of an argument, from 1, if that is a table. Texts stay, because
+    /// they are lent.
     #[inline]
     pub fn set_argument(&mut self, slot: usize) {
         let slot = c_int::try_from(slot).unwrap_or(0);
@@ -277,6 +277,10 @@ impl<'s> Stack<'s> {
 
     #[inline]
     fn slot(&self, slot: isize) -> Option<c_int> {
+        // Arguments stay, so the top need not be asked for.
+        if slot >= 1 && slot <= self.floor as isize {
+            return Some(slot as c_int);
+        }
         let top = self.top() as isize;
         let slot = if slot < 0 { top + 1 + slot } else { slot };
         (slot >= 1 && slot <= top).then_some(slot as c_int)
@@ -626,13 +630,8 @@ impl<'s> Stack<'s> {
         if unsafe { ffi::lua_getinfo(self.state, c"Sl".as_ptr(), &raw mut frame) } == 0 {
             return None;
         }
-        let text = |pointer: *const c_char| {
-            if pointer.is_null() {
-                return Vec::new();
-            }
-            // SAFETY: Lua's texts end with a zero and live while the function does.
-            unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec()
-        };
+        // SAFETY: Lua's texts live while the function does.
+        let text = |pointer: *const c_char| unsafe { text_at(pointer) };
         let what = match &text(frame.what)[..] {
             b"Lua" => "Lua",
             b"C" => "C",
@@ -643,6 +642,38 @@ impl<'s> Stack<'s> {
         let line = usize::try_from(frame.currentline).ok();
         Some(Place { what, source: text(frame.source), short_source, line })
     }
+
+    /// The name by which the function that runs was called, and whether as a method; `None` where it is not
+    /// known.
+    pub fn call_name(&self) -> Option<(String, bool)> {
+        // SAFETY: a structure of numbers and pointers, which Lua fills.
+        let mut frame: ffi::lua_Debug = unsafe { std::mem::zeroed() };
+        // SAFETY: the state is alive, and the frame is read only if it was found. Nothing is pushed for this
+        // letter, and Lua's texts live while the function does.
+        unsafe {
+            if ffi::lua_getstack(self.state, 0, &raw mut frame) == 0
+                || ffi::lua_getinfo(self.state, c"n".as_ptr(), &raw mut frame) == 0
+                || frame.name.is_null()
+            {
+                return None;
+            }
+            let name = String::from_utf8_lossy(&text_at(frame.name)).into_owned();
+            Some((name, text_at(frame.namewhat) == b"method"))
+        }
+    }
+}
+
+/// A text of C's; empty where there is none.
+///
+/// # Safety
+///
+/// The pointer is null or that of a text that ends with a zero.
+unsafe fn text_at(pointer: *const c_char) -> Vec<u8> {
+    if pointer.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec()
 }
 
 /// Collects all garbage.

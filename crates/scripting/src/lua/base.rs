@@ -15,8 +15,6 @@ const READ_ONLY: &[u8] = b"Attempt to modify a readonly table";
 const RESULTS_MAX: i64 = 7999;
 /// Most elements that one call of Lua's own functions moves: ticks cannot interrupt it.
 const MOVES_MAX: i64 = 100_000;
-/// The metatable's field that hides it.
-const HIDDEN: &[u8] = b"__metatable";
 
 // The values of these functions of their own.
 /// The real tables by their sealed ones.
@@ -27,6 +25,8 @@ const SEALED: usize = 1;
 const SHOWN: usize = 2;
 /// The key in `SHOWN` of what it returns for strings.
 const STRINGS: usize = 3;
+/// The name of the field that hides a metatable.
+const HIDDEN: usize = 4;
 
 /// The functions of the base library. The tables are the prelude's of these names.
 pub fn functions(lua: &Lua, (real_of, sealed_of, shown): (Table, Table, Table)) -> mlua::Result<Table> {
@@ -42,11 +42,21 @@ pub fn functions(lua: &Lua, (real_of, sealed_of, shown): (Table, Table, Table)) 
         let original: Function = globals.get(name)?;
         table.set(name, native::before(lua, Some(&original), &real_of, body)?)?;
     }
-    let own = (real_of.clone(), sealed_of, shown, "string");
+    let own = (real_of.clone(), sealed_of, shown, "string", "__metatable");
     table.set("getmetatable", native::before(lua, None, own, getmetatable)?)?;
     let own = (real_of, globals.get::<Function>("next")?, table.get::<Function>("next")?);
     table.set("pairs", native::before(lua, None, own, pairs)?)?;
     Ok(table)
+}
+
+/// `pcall`. `caught` gets the results of calls that failed, and returns those for the script.
+pub fn protected_call(lua: &Lua, caught: Function) -> mlua::Result<Function> {
+    const CAUGHT: usize = 0;
+    let original: Function = lua.globals().get("pcall")?;
+    native::before(lua, Some(&original), caught, |stack| match stack.arguments() {
+        0 => Err(native::wrong_as(0, "pcall", "value expected".to_owned())),
+        _ => Ok(End::Checked(CAUGHT)),
+    })
 }
 
 /// `insert` and `remove` of the table library. The functions move many elements so that ticks can interrupt
@@ -69,7 +79,7 @@ pub fn table_functions(
 fn push_real(stack: &mut Stack<'_>, index: usize) -> Native<bool> {
     let slot = index as isize + 1;
     // All sealed tables have metatables.
-    if stack.value(index) != Item::Table || !stack.push_metatable(slot)? {
+    if !stack.push_metatable(slot)? {
         return Ok(false);
     }
     stack.push_own_field(REAL, slot)?;
@@ -118,7 +128,7 @@ fn setmetatable(stack: &mut Stack<'_>) -> Native<End> {
 
 fn getmetatable(stack: &mut Stack<'_>) -> Native<End> {
     match stack.value(0) {
-        Item::None => return Err(Problem::Text("bad argument #1 to 'getmetatable' (value expected)".into())),
+        Item::None => return Err(native::wrong_as(0, "getmetatable", "value expected".to_owned())),
         Item::Text(_) => {
             stack.push_own(STRINGS)?;
             stack.push_own_field(SHOWN, -1)?;
@@ -126,22 +136,25 @@ fn getmetatable(stack: &mut Stack<'_>) -> Native<End> {
         }
         _ => {}
     }
-    if push_real(stack, 0)? {
-        stack.push_own_field(SHOWN, 1)?;
-        return Ok(End::Results(1));
-    }
     if !stack.push_metatable(1)? {
         stack.push_nil()?;
         return Ok(End::Results(1));
     }
-    stack.push_text(HIDDEN)?;
+    stack.push_own_field(REAL, 1)?;
+    if stack.item(-1) != Item::Nil {
+        stack.push_own_field(SHOWN, 1)?;
+        return Ok(End::Results(1));
+    }
+    stack.pop(1);
+    stack.push_own(HIDDEN)?;
     stack.get(-2)?;
     if stack.item(-1) != Item::Nil {
         return Ok(End::Results(1));
     }
-    stack.push_own_field(SEALED, -2)?;
+    stack.pop(1);
+    stack.push_own_field(SEALED, -1)?;
     if stack.item(-1) == Item::Nil {
-        stack.pop(2);
+        stack.pop(1);
     }
     Ok(End::Results(1))
 }
@@ -170,11 +183,12 @@ fn int(stack: &Stack<'_>, index: usize, otherwise: i64) -> i64 {
 }
 
 fn unpack(stack: &mut Stack<'_>) -> Native<End> {
-    if stack.value(0) != Item::Table {
+    unseal(stack, 0)?;
+    // The range of all elements does not overflow.
+    if stack.arguments() < 2 || stack.value(0) != Item::Table {
         return Ok(End::Original);
     }
-    unseal(stack, 0)?;
-    let count = stack.table_len(1) as i64;
+    let count = if stack.is_none(2) { stack.table_len(1) as i64 } else { 0 };
     let (first, last) = (int(stack, 1, 1), int(stack, 2, count));
     let room = RESULTS_MAX - stack.arguments().saturating_sub(1) as i64;
     if first <= last && (last > i64::from(i32::MAX) || last - first >= room) {

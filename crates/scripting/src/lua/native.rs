@@ -46,12 +46,50 @@ impl std::error::Error for Raised {}
 pub enum Problem {
     /// A text, which will begin with the position of the call.
     Text(String),
+    /// An argument that the function does not take.
+    Argument(WrongArgument),
     /// An error reply.
     Reply(&'static str),
     /// An error of Lua itself, such as a lack of memory.
     Lua(mlua::Error),
     /// The same while values were pushed.
     Fault(Fault),
+}
+
+/// An argument that a function does not take.
+pub struct WrongArgument {
+    /// Its number, from 1.
+    number: usize,
+    /// The function's name.
+    function: String,
+    /// What is wrong.
+    detail: String,
+}
+
+impl WrongArgument {
+    /// The text of the error, with the name of the function.
+    fn text(&self, function: &str) -> String {
+        format!("bad argument #{} to '{function}' ({})", self.number, self.detail)
+    }
+
+    /// The same with the name by which the function was called, as far as Lua knows it. The prelude calls
+    /// functions by other names than scripts do.
+    fn text_in(mut self, stack: &Stack<'_>) -> String {
+        let caller = stack.place(1).unwrap_or_default();
+        match stack.call_name() {
+            _ if caller.source == PRELUDE_NAME.as_bytes() || caller.what == "tail" => {
+                self.text(&self.function)
+            }
+            Some((name, true)) if self.number == 1 => {
+                format!("calling '{name}' on bad self ({})", self.detail)
+            }
+            Some((name, is_method)) => {
+                self.number -= usize::from(is_method);
+                self.text(&name)
+            }
+            None => self.text("?"),
+        }
+    }
 }
 
 impl From<Fault> for Problem {
@@ -85,6 +123,10 @@ pub fn function<R: IntoLuaMulti>(
             Problem::Text(text) => {
                 let place = place_of_call(lua, false);
                 mlua::Error::external(Raised::Text(format!("{place}{text}")))
+            }
+            Problem::Argument(wrong) => {
+                let place = place_of_call(lua, false);
+                mlua::Error::external(Raised::Text(place + &wrong.text(&wrong.function)))
             }
             Problem::Reply(text) => mlua::Error::external(Raised::Reply(text)),
             Problem::Lua(error) => error,
@@ -133,6 +175,10 @@ fn raised(stack: &mut Stack<'_>, problem: Problem) -> Fault {
         Problem::Text(text) => {
             let place = place_in(|level| stack.place(level), false);
             stack.push_text(format!("{place}{text}").as_bytes())
+        }
+        Problem::Argument(wrong) => {
+            let place = place_in(|level| stack.place(level), false);
+            stack.push_text((place + &wrong.text_in(stack)).as_bytes())
         }
         Problem::Reply(text) => push_error(stack, text.as_bytes(), false),
         Problem::Lua(error) => stack.push_text(first_line(&error).as_bytes()),
@@ -198,7 +244,13 @@ impl<'s> Passed<'s> for Stack<'s> {
 /// The problem with an argument, from 0.
 #[cold]
 pub fn wrong(index: usize, function: &str, wanted: &str, got: &str) -> Problem {
-    Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
+    wrong_as(index, function, format!("{wanted} expected, got {got}"))
+}
+
+/// The same in other words.
+#[cold]
+pub fn wrong_as(index: usize, function: &str, detail: String) -> Problem {
+    Problem::Argument(WrongArgument { number: index + 1, function: function.to_owned(), detail })
 }
 
 /// The position in the script of the call of the native function that runs, as the beginning of an error's

@@ -123,12 +123,7 @@ end
 -- next, pairs, rawget, rawset, getmetatable, setmetatable and unpack.
 local base = native.base(real_of, sealed_of, shown_metatable)
 
-function base.pcall(...)
-  if ... == nil and select('#', ...) == 0 then
-    fail("bad argument #1 to 'pcall' (value expected)")
-  end
-  return caught(pcall(...))
-end
+base.pcall = native.new_pcall(caught)
 
 function base.xpcall(...)
   if select('#', ...) < 2 then

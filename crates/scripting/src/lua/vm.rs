@@ -217,6 +217,7 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     natives.set("random", native::in_place(lua, move |stack| api::random(&random, stack))?)?;
     natives.set("randomseed", native::in_place(lua, move |stack| api::seed(&same, stack))?)?;
     natives.set("base", lua.create_function(base::functions)?)?;
+    natives.set("new_pcall", lua.create_function(base::protected_call)?)?;
     natives.set("tables", lua.create_function(base::table_functions)?)?;
     natives.set("strings", libraries::pattern::functions(lua)?)?;
     natives.set("patterns", libraries::pattern::helpers(lua)?)?;

@@ -79,6 +79,7 @@ impl<'a> Matcher<'a> {
         Ok(budget::charge(std::mem::take(&mut self.work))?)
     }
 
+    #[inline]
     fn byte(&self, at: usize) -> u8 {
         self.pattern.get(at).copied().unwrap_or(0)
     }
@@ -179,6 +180,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether the item matches the byte at `at`.
+    #[inline]
     fn fits(&self, at: usize, item: usize, end: usize) -> bool {
         let Some(&byte) = self.text.get(at) else { return false };
         match self.byte(item) {
@@ -220,11 +222,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn most(&mut self, at: usize, item: usize, end: usize) -> Native<Option<usize>> {
-        let mut count = 0;
-        while self.fits(at + count, item, end) {
-            count += 1;
-            self.spend(end - item)?;
-        }
+        let mut count = self.repeated(at, item, end)?;
         loop {
             if let Some(found) = self.matches(at + count, end + 1)? {
                 return Ok(Some(found));
@@ -234,6 +232,29 @@ impl<'a> Matcher<'a> {
             }
             count -= 1;
         }
+    }
+
+    /// How many bytes from `at` on an item matches.
+    fn repeated(&mut self, at: usize, item: usize, end: usize) -> Native<usize> {
+        let (kind, class) = (self.byte(item), self.byte(item + 1));
+        let rest = self.text.get(at..).unwrap_or_default();
+        let mut count = 0;
+        // The work between two charges is bounded.
+        for part in rest.chunks((WORK / (end - item)).max(1)) {
+            let bytes = part.iter();
+            let fitting = match kind {
+                b'.' => part.len(),
+                ESCAPE => bytes.take_while(|&&byte| in_class(byte, class)).count(),
+                b'[' => bytes.take_while(|&&byte| self.in_set(byte, item, end - 1)).count(),
+                plain => bytes.take_while(|&&byte| byte == plain).count(),
+            };
+            count += fitting;
+            self.spend(fitting * (end - item))?;
+            if fitting < part.len() {
+                break;
+            }
+        }
+        Ok(count)
     }
 
     fn fewest(&mut self, mut at: usize, item: usize, end: usize) -> Native<Option<usize>> {
@@ -354,6 +375,7 @@ enum Capture<'a> {
 }
 
 /// Whether a byte is in the class of a letter, such as `%a`. Other bytes match themselves.
+#[inline]
 fn in_class(byte: u8, class: u8) -> bool {
     let found = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),

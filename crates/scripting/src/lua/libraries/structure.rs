@@ -14,6 +14,7 @@ use mantissa_lua::Stack;
 use mlua::{Lua, Table};
 
 use crate::lua::budget::{self, Output};
+use crate::lua::convert;
 use crate::lua::native::{self, Native, Passed as _, Problem};
 
 const INTEGER_BYTES_MAX: usize = 32;
@@ -150,8 +151,7 @@ fn pack(stack: &mut Stack<'_>) -> Native<usize> {
         }
         match option {
             _ if is_integer(option) => {
-                let number = stack.number(next, "pack")?;
-                let value = if number < 0.0 { number as i64 as u64 } else { number as u64 };
+                let value = to_integer(number(stack, next)?);
                 let mut bytes = [0; INTEGER_BYTES_MAX];
                 bytes[..size_of::<u64>()].copy_from_slice(&value.to_le_bytes());
                 format.order(&mut bytes[..size]);
@@ -159,17 +159,20 @@ fn pack(stack: &mut Stack<'_>) -> Native<usize> {
                 next += 1;
             }
             b'f' => {
-                let number = stack.number(next, "pack")? as f32;
+                let number = number(stack, next)? as f32;
                 packed.extend(stack, &format.ordered::<4>(&number.to_le_bytes()))?;
                 next += 1;
             }
             b'd' => {
-                let number = stack.number(next, "pack")?;
+                let number = number(stack, next)?;
                 packed.extend(stack, &format.ordered::<8>(&number.to_le_bytes()))?;
                 next += 1;
             }
             b'x' => packed.push(stack, 0)?,
             b'c' | b's' => {
+                if next >= stack.arguments() {
+                    return Err(native::wrong(next, "pack", "string", "nil"));
+                }
                 let text = stack.text(next, "pack")?;
                 next += 1;
                 let wanted = if size == 0 { text.len() } else { size };
@@ -186,6 +189,26 @@ fn pack(stack: &mut Stack<'_>) -> Native<usize> {
     }
     stack.push_text(packed.as_bytes())?;
     Ok(1)
+}
+
+/// A number to pack. A missing one is nil in the error, as in Redis.
+#[inline]
+fn number(stack: &Stack<'_>, index: usize) -> Native<f64> {
+    if index >= stack.arguments() {
+        return Err(native::wrong(index, "pack", "number", "nil"));
+    }
+    stack.number(index, "pack")
+}
+
+/// The integer of a number, as C converts it on x86-64: to signed 64 bits if it is negative, and otherwise to
+/// unsigned ones.
+fn to_integer(number: f64) -> u64 {
+    const TOP_BIT: u64 = 1 << 63;
+    if number >= TOP_BIT as f64 {
+        convert::truncate(number - TOP_BIT as f64) as u64 ^ TOP_BIT
+    } else {
+        convert::truncate(number) as u64
+    }
 }
 
 /// The bytes of a value of this size.
