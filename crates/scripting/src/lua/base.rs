@@ -13,6 +13,8 @@ use super::run;
 const READ_ONLY: &[u8] = b"Attempt to modify a readonly table";
 /// The most results of `unpack` that fit on the stack beside the arguments.
 const RESULTS_MAX: i64 = 7999;
+/// Bounds of a range up to which nothing of it overflows.
+const PLAIN_MAX: f64 = 1e9;
 /// Most elements that one call of Lua's own functions moves: ticks cannot interrupt it.
 const MOVES_MAX: i64 = 100_000;
 
@@ -186,6 +188,13 @@ fn unpack(stack: &mut Stack<'_>) -> Native<End> {
     unseal(stack, 0)?;
     // The range of all elements does not overflow.
     if stack.arguments() < 2 || stack.value(0) != Item::Table {
+        return Ok(End::Original);
+    }
+    if let (Item::Number(first), Item::Number(last)) = (stack.value(1), stack.value(2))
+        && first.abs() < PLAIN_MAX
+        && last.abs() < PLAIN_MAX
+        && last - first < PLAIN_MAX
+    {
         return Ok(End::Original);
     }
     let count = if stack.is_none(2) { stack.table_len(1) as i64 } else { 0 };
