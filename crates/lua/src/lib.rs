@@ -12,7 +12,7 @@ mod kept;
 mod program;
 mod stack;
 
-pub use function::function;
+pub use function::{End, function, function_before, maker};
 pub use kept::Kept;
 pub use program::Program;
 pub use stack::{Fault, Item, Place, Stack};

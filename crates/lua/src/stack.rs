@@ -11,6 +11,7 @@ use std::os::raw::{c_char, c_int};
 
 use mlua::ffi;
 
+use crate::function::own_index;
 use crate::kept::Kept;
 
 /// Bytes that an operation may need besides its text and what grows with the memory in use.
@@ -100,6 +101,8 @@ pub struct Stack<'s> {
     floor: c_int,
     /// The slot up to which Lua has made room before it called the function.
     granted: c_int,
+    /// A function runs that this crate has made.
+    is_call: bool,
     /// Slots that are known to be free.
     free: c_int,
     /// Bytes that operations may need before the memory in use is looked at.
@@ -117,7 +120,16 @@ impl<'s> Stack<'s> {
     pub(crate) unsafe fn new(state: *mut ffi::lua_State, limit: usize) -> Stack<'s> {
         // SAFETY: the caller's promise.
         let floor = unsafe { ffi::lua_gettop(state) };
-        Stack { state, limit, floor, granted: 0, free: 0, unchecked: 0, lifetime: PhantomData }
+        Stack {
+            state,
+            limit,
+            floor,
+            granted: 0,
+            is_call: false,
+            free: 0,
+            unchecked: 0,
+            lifetime: PhantomData,
+        }
     }
 
     /// The stack of a function that Lua has just called: it has some slots above its arguments, even where
@@ -125,11 +137,12 @@ impl<'s> Stack<'s> {
     ///
     /// # Safety
     ///
-    /// As for [`Stack::new`], and the function has pushed nothing yet.
+    /// As for [`Stack::new`]. The function is one of this crate's and has pushed nothing yet.
     pub(crate) unsafe fn of_call(state: *mut ffi::lua_State, limit: usize) -> Stack<'s> {
         // SAFETY: the caller's promise.
         let stack = unsafe { Stack::new(state, limit) };
-        Stack { granted: stack.floor + ffi::LUA_MINSTACK, ..stack }
+        let granted = stack.floor + ffi::LUA_MINSTACK;
+        Stack { granted, is_call: true, free: ffi::LUA_MINSTACK, ..stack }
     }
 
     /// The number of slots in use.
@@ -165,6 +178,93 @@ impl<'s> Stack<'s> {
         }
     }
 
+    /// The function's own value of this number, from 0. Its text lives as long as the stack, because only
+    /// numbers are replaced.
+    #[inline]
+    pub fn own(&self, number: usize) -> Item<'s> {
+        if !self.is_call {
+            return Item::None;
+        }
+        // SAFETY: a function of this crate's runs; a value that it does not have is none.
+        unsafe { item(self.state, own_index(number)) }
+    }
+
+    /// Replaces the function's own value of this number, if that is a number.
+    #[inline]
+    pub fn set_own_number(&mut self, number: usize, value: f64) -> Result<(), Fault> {
+        if !matches!(self.own(number), Item::Number(_)) {
+            return Ok(());
+        }
+        self.push_number(value)?;
+        // SAFETY: the new value is there, and the function has the one that it replaces.
+        unsafe { ffi::lua_replace(self.state, own_index(number)) };
+        Ok(())
+    }
+
+    /// Pushes the function's own value of this number.
+    #[inline]
+    pub fn push_own(&mut self, number: usize) -> Result<(), Fault> {
+        if !self.is_call {
+            return self.push_nil();
+        }
+        self.reserve()?;
+        // SAFETY: there is room; a value that the function does not have is nil.
+        unsafe { ffi::lua_pushvalue(self.state, own_index(number)) };
+        Ok(())
+    }
+
+    /// Pushes what the function's own table of this number has under the key in a slot; nil if that is no
+    /// table.
+    #[inline]
+    pub fn push_own_field(&mut self, number: usize, key: isize) -> Result<(), Fault> {
+        if self.own(number) != Item::Table {
+            return self.push_nil();
+        }
+        self.push_copy(key)?;
+        // SAFETY: the key is there, and reading allocates nothing.
+        unsafe { ffi::lua_rawget_(self.state, own_index(number)) };
+        Ok(())
+    }
+
+    /// The number in a slot, or the one that its text is read as by Lua.
+    #[inline]
+    pub fn to_number(&self, slot: isize) -> Option<f64> {
+        let slot = self.slot(slot)?;
+        // SAFETY: there is this slot. Its value is not converted where it lies.
+        unsafe {
+            let number = ffi::lua_tonumber(self.state, slot);
+            (number != 0.0 || ffi::lua_isnumber(self.state, slot) != 0).then_some(number)
+        }
+    }
+
+    /// The length of the table in a slot, without metatables. 0 if it is no table.
+    #[inline]
+    pub fn table_len(&self, slot: isize) -> usize {
+        let slot = self.slot(slot).filter(|slot| self.is_table(*slot));
+        // SAFETY: there is this slot.
+        slot.map_or(0, |slot| unsafe { ffi::lua_objlen(self.state, slot) })
+    }
+
+    /// Pushes the metatable of the value in a slot, if it has one.
+    #[inline]
+    pub fn push_metatable(&mut self, slot: isize) -> Result<bool, Fault> {
+        let Some(slot) = self.slot(slot) else { return Ok(false) };
+        self.reserve()?;
+        // SAFETY: there is room, and there is this slot.
+        Ok(unsafe { ffi::lua_getmetatable(self.state, slot) } != 0)
+    }
+
+    /// Puts the last value into the place of an argument, from 1, if that is a table. Texts stay, because
+    /// they are lent.
+    #[inline]
+    pub fn set_argument(&mut self, slot: usize) {
+        let slot = c_int::try_from(slot).unwrap_or(0);
+        if slot >= 1 && slot <= self.floor && self.owns(1) && self.is_table(slot) {
+            // SAFETY: both slots are there. What is replaced is a table, whose content is lent to nobody.
+            unsafe { ffi::lua_replace(self.state, slot) };
+        }
+    }
+
     /// What lies in a slot, from 1, or from the end with -1 for the last one.
     #[inline]
     pub fn item(&self, slot: isize) -> Item<'_> {
@@ -177,6 +277,10 @@ impl<'s> Stack<'s> {
 
     #[inline]
     fn slot(&self, slot: isize) -> Option<c_int> {
+        // Arguments stay, so the top need not be asked for.
+        if slot >= 1 && slot <= self.floor as isize {
+            return Some(slot as c_int);
+        }
         let top = self.top() as isize;
         let slot = if slot < 0 { top + 1 + slot } else { slot };
         (slot >= 1 && slot <= top).then_some(slot as c_int)
@@ -446,7 +550,24 @@ impl<'s> Stack<'s> {
         let Some(slot) = self.slot(slot).filter(|slot| self.is_table(*slot)) else { return self.push_nil() };
         self.push_kept(name)?;
         // SAFETY: the name is there, and reading allocates nothing.
-        unsafe { ffi::lua_rawget(self.state, slot) };
+        unsafe { ffi::lua_rawget_(self.state, slot) };
+        Ok(())
+    }
+
+    /// Replaces the last value, a key, by what the table in a slot has under it; by nil if that is no table.
+    #[inline]
+    pub fn get(&mut self, slot: isize) -> Result<(), Fault> {
+        if !self.owns(1) {
+            return Err(Fault::Memory);
+        }
+        match self.slot(slot).filter(|slot| self.is_table(*slot)) {
+            // SAFETY: a key and the table are there, and reading allocates nothing.
+            Some(slot) => unsafe { ffi::lua_rawget_(self.state, slot) },
+            None => {
+                self.pop(1);
+                self.push_nil()?;
+            }
+        }
         Ok(())
     }
 
@@ -509,13 +630,8 @@ impl<'s> Stack<'s> {
         if unsafe { ffi::lua_getinfo(self.state, c"Sl".as_ptr(), &raw mut frame) } == 0 {
             return None;
         }
-        let text = |pointer: *const c_char| {
-            if pointer.is_null() {
-                return Vec::new();
-            }
-            // SAFETY: Lua's texts end with a zero and live while the function does.
-            unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec()
-        };
+        // SAFETY: Lua's texts live while the function does.
+        let text = |pointer: *const c_char| unsafe { text_at(pointer) };
         let what = match &text(frame.what)[..] {
             b"Lua" => "Lua",
             b"C" => "C",
@@ -526,6 +642,38 @@ impl<'s> Stack<'s> {
         let line = usize::try_from(frame.currentline).ok();
         Some(Place { what, source: text(frame.source), short_source, line })
     }
+
+    /// The name by which the function that runs was called, and whether as a method; `None` where it is not
+    /// known.
+    pub fn call_name(&self) -> Option<(String, bool)> {
+        // SAFETY: a structure of numbers and pointers, which Lua fills.
+        let mut frame: ffi::lua_Debug = unsafe { std::mem::zeroed() };
+        // SAFETY: the state is alive, and the frame is read only if it was found. Nothing is pushed for this
+        // letter, and Lua's texts live while the function does.
+        unsafe {
+            if ffi::lua_getstack(self.state, 0, &raw mut frame) == 0
+                || ffi::lua_getinfo(self.state, c"n".as_ptr(), &raw mut frame) == 0
+                || frame.name.is_null()
+            {
+                return None;
+            }
+            let name = String::from_utf8_lossy(&text_at(frame.name)).into_owned();
+            Some((name, text_at(frame.namewhat) == b"method"))
+        }
+    }
+}
+
+/// A text of C's; empty where there is none.
+///
+/// # Safety
+///
+/// The pointer is null or that of a text that ends with a zero.
+unsafe fn text_at(pointer: *const c_char) -> Vec<u8> {
+    if pointer.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec()
 }
 
 /// Collects all garbage.

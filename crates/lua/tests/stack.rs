@@ -1,6 +1,6 @@
 //! Functions and programs on the stack of Lua, through Lua.
 
-use mantissa_lua::{Fault, Item, Program, Stack, function};
+use mantissa_lua::{End, Fault, Item, Program, Stack, function, function_before, maker};
 use mlua::{Function, Lua, LuaOptions, StdLib};
 
 const LIMIT: usize = 32 << 20;
@@ -235,4 +235,114 @@ fn places_are_those_of_the_callers() {
     let found: String =
         lua.load("local a\nlocal place = f()\nreturn place").set_name("@code").eval().unwrap();
     assert_eq!(found, "main code:2");
+}
+
+#[test]
+fn an_original_goes_on_with_the_arguments() {
+    let lua = machine(|_| Ok(0));
+    let globals = lua.globals();
+    let unpack: Function = globals.get("unpack").unwrap();
+    let other: Function = lua.load("return function(...) return 'other', ... end").eval().unwrap();
+    let table: mlua::Table = lua.load("return {'own'}").eval().unwrap();
+    let body = |stack: &mut Stack<'_>| {
+        // What is pushed is not seen by the original.
+        stack.push_text(b"left")?;
+        if stack.argument(1) == Item::Nil {
+            return Ok(End::Other(0));
+        }
+        if stack.table_len(1) == 0 {
+            stack.push_own(1)?;
+            stack.set_argument(1);
+        }
+        Ok(End::Original)
+    };
+    let made = function_before(&lua, LIMIT, Some(&unpack), (other, table), body).unwrap();
+    globals.set("unpack", made).unwrap();
+    assert_eq!(text(&lua, "return table.concat({unpack({'a', 'b'})}, ',')"), "a,b");
+    assert_eq!(text(&lua, "return table.concat({unpack({})}, ',')"), "own");
+    assert_eq!(text(&lua, "return table.concat({unpack(nil, 'x', 'y')}, ',', 3)"), "x,y");
+    assert_eq!(text(&lua, "return tostring(select('#', unpack({}, 1, 100)))"), "100");
+    // A text is not replaced, and the error is that of the original.
+    let found = text(&lua, "return select(2, pcall(function() unpack('text') end))");
+    assert!(found.ends_with("bad argument #1 to 'unpack' (table expected, got string)"), "{found}");
+    // Only functions in C without values of their own can be originals.
+    for code in ["return function() end", "return string.gmatch('a', 'a')"] {
+        let original: Function = lua.load(code).eval().unwrap();
+        assert!(function_before(&lua, LIMIT, Some(&original), (), |_| Ok(End::Original)).is_err());
+    }
+}
+
+#[test]
+fn results_of_an_original_that_failed_are_checked() {
+    let lua = machine(|_| Ok(0));
+    let pcall: Function = lua.globals().get("pcall").unwrap();
+    let caught: Function =
+        lua.load("return function(ok, problem) return ok, 'caught ' .. problem end").eval().unwrap();
+    let made = function_before(&lua, LIMIT, Some(&pcall), caught, |_| Ok(End::Checked(0))).unwrap();
+    lua.globals().set("pcall", made).unwrap();
+    assert_eq!(text(&lua, "return select(2, pcall(error, 'it', 0))"), "caught it");
+    assert_eq!(text(&lua, "return table.concat({select(2, pcall(unpack, {1, 2, 3}))}, ',')"), "1,2,3");
+    assert_eq!(text(&lua, "return tostring(select('#', pcall(unpack, {}, 1, 7000)))"), "7001");
+}
+
+#[test]
+fn a_maker_makes_functions_with_values() {
+    let lua = machine(|_| Ok(0));
+    let prepare = |stack: &mut Stack<'_>| {
+        stack.push_copy(1)?;
+        stack.push_number(0.0)?;
+        stack.push_table(0, 0)?;
+        stack.push_text(b"field")?;
+        stack.push_boolean(true)?;
+        stack.set()?;
+        Ok(3)
+    };
+    let step = |stack: &mut Stack<'_>| {
+        let (Item::Text(text), Item::Number(count)) = (stack.own(0), stack.own(1)) else {
+            return Err(Fault::Memory);
+        };
+        stack.set_own_number(1, count + 1.0)?;
+        // Texts stay, and values that are not there are none.
+        stack.set_own_number(0, 1.0)?;
+        assert_eq!(stack.own(0), Item::Text(text));
+        assert_eq!(stack.own(300), Item::None);
+        stack.push_text(b"field")?;
+        stack.push_own_field(2, -1)?;
+        assert_eq!(stack.item(-1), Item::Boolean(true));
+        stack.push_own_field(0, -1)?;
+        assert_eq!(stack.item(-1), Item::Nil);
+        stack.push_text(format!("{}{count}", String::from_utf8_lossy(text)).as_bytes())?;
+        Ok(1)
+    };
+    lua.globals().set("make", maker(&lua, LIMIT, prepare, step).unwrap()).unwrap();
+    let code = "local a, b = make('a'), make('b') make = nil collectgarbage()
+        return a() .. a() .. b() .. a() .. b()";
+    assert_eq!(text(&lua, code), "a0a1b0a2b1");
+}
+
+#[test]
+fn numbers_are_read_as_lua_reads_them() {
+    let lua = machine(|stack| {
+        let number = stack.to_number(1).map_or("none".to_owned(), |number| number.to_string());
+        stack.push_text(number.as_bytes())?;
+        Ok(1)
+    });
+    let found = "return table.concat({f(1.5), f('0x10'), f(' 0 '), f('x'), f(''), f(nil), f({}), f()}, ' ')";
+    assert_eq!(text(&lua, found), "1.5 16 0 none none none none none");
+}
+
+#[test]
+fn metatables_and_fields_are_pushed() {
+    let lua = machine(|stack| {
+        if !stack.push_metatable(1)? {
+            return Ok(0);
+        }
+        stack.push_text(b"name")?;
+        stack.get(-2)?;
+        Ok(1)
+    });
+    assert_eq!(text(&lua, "return f(setmetatable({}, {name = 'found'}))"), "found");
+    for arguments in ["{}", "1", ""] {
+        assert_eq!(text(&lua, &format!("return tostring(select('#', f({arguments})))")), "0", "{arguments}");
+    }
 }

@@ -1,15 +1,16 @@
 //! The functions of `redis` that do not run commands, and `math.random`.
 
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::cell::Cell;
 
-use mantissa_lua::Stack;
+use mantissa_lua::{Item, Stack};
 use mantissa_protocol::Protocol;
 use mlua::{Lua, Table, Value};
 use sha1::{Digest as _, Sha1};
 
 use super::budget::{self, Output};
 use super::host;
-use super::native::{self, Arguments, Native, Problem};
+use super::native::{self, Arguments, Native, Passed as _, Problem};
 use super::vm::{Command, reply_problem};
 use crate::host::LogLevel;
 
@@ -45,9 +46,9 @@ pub fn common_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
     fields.set("REDIS_VERSION", version)?;
     fields.set("REDIS_VERSION_NUM", version_number(version))?;
     fields.set("log", native::function(lua, write_log)?)?;
-    fields.set("sha1hex", native::function(lua, sha1hex)?)?;
-    fields.set("error_reply", native::function(lua, error_reply)?)?;
-    fields.set("status_reply", native::function(lua, status_reply)?)?;
+    fields.set("sha1hex", native::in_place(lua, sha1hex)?)?;
+    fields.set("error_reply", native::in_place(lua, error_reply)?)?;
+    fields.set("status_reply", native::in_place(lua, status_reply)?)?;
     fields.set("setresp", native::function(lua, set_protocol)?)?;
     fields.set("set_repl", native::function(lua, set_destinations)?)?;
     fields.set("acl_check_cmd", native::in_place(lua, check_command)?)?;
@@ -99,40 +100,53 @@ fn write_log(lua: &Lua, args: &Arguments) -> Native<()> {
     Ok(())
 }
 
-fn sha1hex(_lua: &Lua, args: &Arguments) -> Native<String> {
-    if args.len() != 1 {
+fn sha1hex(stack: &mut Stack<'_>) -> Native<usize> {
+    if stack.arguments() != 1 {
         return reply_problem("ERR wrong number of arguments");
     }
-    let text = args.get(0).and_then(native::text_of);
+    let text = match stack.value(0) {
+        Item::Text(_) | Item::Number(_) => stack.text(0, "sha1hex")?,
+        _ => Cow::Borrowed(&[][..]),
+    };
     let mut digest = Sha1::new();
-    for part in text.as_ref().map_or(&b""[..], AsRef::as_ref).chunks(DIGEST_BYTES) {
+    for part in text.chunks(DIGEST_BYTES) {
         budget::charge(part.len())?;
         digest.update(part);
     }
-    Ok(format!("{:x}", digest.finalize()))
+    let digits = |byte: u8| [byte >> 4, byte & 0xF].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+    let mut shown = [0; 40];
+    for (place, byte) in shown.chunks_exact_mut(2).zip(digest.finalize()) {
+        place.copy_from_slice(&digits(byte));
+    }
+    stack.push_text(&shown)?;
+    Ok(1)
 }
 
-fn error_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
-    let (1, Some(Value::String(text))) = (args.len(), args.get(0)) else {
-        return Ok(native::error_table(lua, b"ERR wrong number or type of arguments")?);
+fn error_reply(stack: &mut Stack<'_>) -> Native<usize> {
+    let (1, Item::Text(text)) = (stack.arguments(), stack.value(0)) else {
+        native::push_error(stack, b"ERR wrong number or type of arguments", false)?;
+        return Ok(1);
     };
-    let text = text.as_bytes();
-    budget::admit(lua, text.len())?;
-    let text = text.strip_prefix(b"-").unwrap_or(&text);
+    budget::admit(stack, text.len())?;
+    let text = text.strip_prefix(b"-").unwrap_or(text);
     let whole = match text.contains(&b' ') {
-        true => text.to_vec(),
-        false => [b"ERR ", text].concat(),
+        true => Cow::Borrowed(text),
+        false => Cow::Owned([b"ERR ", text].concat()),
     };
-    Ok(native::error_table(lua, &whole)?)
+    native::push_error(stack, &whole, false)?;
+    Ok(1)
 }
 
-fn status_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
-    let (1, Some(Value::String(text))) = (args.len(), args.get(0)) else {
-        return Ok(native::error_table(lua, b"ERR wrong number or type of arguments")?);
+fn status_reply(stack: &mut Stack<'_>) -> Native<usize> {
+    let (1, Item::Text(_)) = (stack.arguments(), stack.value(0)) else {
+        native::push_error(stack, b"ERR wrong number or type of arguments", false)?;
+        return Ok(1);
     };
-    let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set("ok", text)?;
-    Ok(table)
+    stack.push_table(0, 1)?;
+    stack.push_text(b"ok")?;
+    stack.push_copy(1)?;
+    stack.set()?;
+    Ok(1)
 }
 
 fn set_protocol(_lua: &Lua, args: &Arguments) -> Native<()> {
@@ -179,6 +193,7 @@ fn check_command(stack: &mut Stack<'_>) -> Native<usize> {
 }
 
 /// The generator of `math.random`, that of drand48: a seed gives the same numbers as in redis-server.
+#[derive(Clone, Copy)]
 pub struct Random(u64);
 
 impl Default for Random {
@@ -188,46 +203,50 @@ impl Default for Random {
 }
 
 impl Random {
-    /// The next number, 31 bits.
-    fn next(&mut self) -> u32 {
-        self.0 = (self.0.wrapping_mul(0x5_DEEC_E66D) + 0xB) & 0xFFFF_FFFF_FFFF;
+    /// The generator after the next number.
+    fn step(self) -> Random {
+        Random(self.0.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & 0xFFFF_FFFF_FFFF)
+    }
+
+    /// Its number, 31 bits.
+    fn number(self) -> u32 {
         (self.0 >> 17) as u32
     }
 }
 
 /// `math.random`.
-pub fn random(state: &Mutex<Random>, args: &Arguments) -> Native<f64> {
+pub fn random(state: &Cell<Random>, stack: &mut Stack<'_>) -> Native<usize> {
     const NUMBERS: u32 = i32::MAX as u32;
-    let Ok(mut state) = state.lock() else { return Ok(0.0) };
-    let fraction = f64::from(state.next() % NUMBERS) / f64::from(NUMBERS);
+    state.set(state.get().step());
+    let fraction = f64::from(state.get().number() % NUMBERS) / f64::from(NUMBERS);
     let empty =
         |number: usize| Problem::Text(format!("bad argument #{number} to 'random' (interval is empty)"));
-    match args.len() {
-        0 => Ok(fraction),
+    let number = match stack.arguments() {
+        0 => fraction,
         1 => {
-            let last = args.integer(0, "random")? as i32;
+            let last = stack.integer(0, "random")? as i32;
             if last < 1 {
                 return Err(empty(1));
             }
-            Ok((fraction * f64::from(last)).floor() + 1.0)
+            (fraction * f64::from(last)).floor() + 1.0
         }
         2 => {
-            let (first, last) = (args.integer(0, "random")? as i32, args.integer(1, "random")? as i32);
+            let (first, last) = (stack.integer(0, "random")? as i32, stack.integer(1, "random")? as i32);
             if first > last {
                 return Err(empty(2));
             }
             let count = f64::from(last) - f64::from(first) + 1.0;
-            Ok((fraction * count).floor() + f64::from(first))
+            (fraction * count).floor() + f64::from(first)
         }
-        _ => Err(Problem::Text("wrong number of arguments".to_owned())),
-    }
+        _ => return Err(Problem::Text("wrong number of arguments".to_owned())),
+    };
+    stack.push_number(number)?;
+    Ok(1)
 }
 
 /// `math.randomseed`.
-pub fn seed(state: &Mutex<Random>, args: &Arguments) -> Native<()> {
-    let seed = args.integer(0, "randomseed")?;
-    if let Ok(mut state) = state.lock() {
-        state.0 = (u64::from(seed as u32) << 16) | 0x330E;
-    }
-    Ok(())
+pub fn seed(state: &Cell<Random>, stack: &mut Stack<'_>) -> Native<usize> {
+    let seed = stack.integer(0, "randomseed")?;
+    state.set(Random((u64::from(seed as u32) << 16) | 0x330E));
+    Ok(0)
 }

@@ -35,6 +35,8 @@ const WORK: usize = 128 << 10;
 const FEW_BYTES: usize = 32;
 /// Capacity in bytes that a text begins with.
 const FIRST_BYTES: usize = 512;
+/// Capacity in bytes up to which the buffer of a text is kept.
+const KEPT_BYTES: usize = 4 << 10;
 /// Length in bytes from which a new text may shorten the interval.
 const LONG_BYTES: usize = 16 << 10;
 /// Units of work of a switch to another coroutine.
@@ -55,6 +57,8 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(WORK) };
     /// Instructions between two ticks.
     static INTERVAL: Cell<u32> = const { Cell::new(0) };
+    /// The buffer of the last text.
+    static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Prepares a fresh virtual machine.
@@ -234,10 +238,26 @@ pub fn admit_reply(units: usize, len: usize) -> mlua::Result<()> {
     if len > MEMORY_BYTES_MAX { Err(no_memory()) } else { Ok(()) }
 }
 
-/// A text that a native function makes. Its bytes are charged before they are allocated.
-#[derive(Default)]
+/// A text that a native function makes. Its bytes are charged before they are allocated, unless they fit in
+/// the buffer that is kept from one text to the next.
 pub struct Output {
     bytes: Vec<u8>,
+}
+
+impl Default for Output {
+    fn default() -> Output {
+        Output { bytes: KEPT.take() }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.bytes.capacity() <= KEPT_BYTES {
+            self.bytes.clear();
+            // It fails while the thread ends.
+            let _kept = KEPT.try_with(|kept| kept.set(std::mem::take(&mut self.bytes)));
+        }
+    }
 }
 
 impl Output {
@@ -288,10 +308,5 @@ impl Output {
     /// The text so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// The text as a value.
-    pub fn into_value(self, lua: &Lua) -> Native<mlua::Value> {
-        with_memory(lua, self.bytes.len(), || Ok(mlua::Value::String(lua.create_string(self.bytes)?)))
     }
 }

@@ -1,6 +1,7 @@
 //! Lua 5.1.
 
 mod api;
+mod base;
 mod budget;
 mod convert;
 mod host;

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
-use mantissa_lua::{Fault, Item, Place, Stack};
+use mantissa_lua::{End, Fault, Item, Place, Stack};
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
 
-use super::budget;
+use super::budget::{self, MEMORY_BYTES_MAX};
 use super::convert;
 use super::host::Text;
 use super::vm::{PRELUDE_NAME, SCRIPT_NAME};
@@ -46,12 +46,50 @@ impl std::error::Error for Raised {}
 pub enum Problem {
     /// A text, which will begin with the position of the call.
     Text(String),
+    /// An argument that the function does not take.
+    Argument(WrongArgument),
     /// An error reply.
     Reply(&'static str),
     /// An error of Lua itself, such as a lack of memory.
     Lua(mlua::Error),
     /// The same while values were pushed.
     Fault(Fault),
+}
+
+/// An argument that a function does not take.
+pub struct WrongArgument {
+    /// Its number, from 1.
+    number: usize,
+    /// The function's name.
+    function: String,
+    /// What is wrong.
+    detail: String,
+}
+
+impl WrongArgument {
+    /// The text of the error, with the name of the function.
+    fn text(&self, function: &str) -> String {
+        format!("bad argument #{} to '{function}' ({})", self.number, self.detail)
+    }
+
+    /// The same with the name by which the function was called, as far as Lua knows it. The prelude calls
+    /// functions by other names than scripts do.
+    fn text_in(mut self, stack: &Stack<'_>) -> String {
+        let caller = stack.place(1).unwrap_or_default();
+        match stack.call_name() {
+            _ if caller.source == PRELUDE_NAME.as_bytes() || caller.what == "tail" => {
+                self.text(&self.function)
+            }
+            Some((name, true)) if self.number == 1 => {
+                format!("calling '{name}' on bad self ({})", self.detail)
+            }
+            Some((name, is_method)) => {
+                self.number -= usize::from(is_method);
+                self.text(&name)
+            }
+            None => self.text("?"),
+        }
+    }
 }
 
 impl From<Fault> for Problem {
@@ -86,6 +124,10 @@ pub fn function<R: IntoLuaMulti>(
                 let place = place_of_call(lua, false);
                 mlua::Error::external(Raised::Text(format!("{place}{text}")))
             }
+            Problem::Argument(wrong) => {
+                let place = place_of_call(lua, false);
+                mlua::Error::external(Raised::Text(place + &wrong.text(&wrong.function)))
+            }
             Problem::Reply(text) => mlua::Error::external(Raised::Reply(text)),
             Problem::Lua(error) => error,
             Problem::Fault(_) => budget::no_memory(),
@@ -98,21 +140,51 @@ pub fn in_place(
     lua: &Lua,
     body: impl Fn(&mut Stack<'_>) -> Native<usize> + 'static,
 ) -> mlua::Result<Function> {
-    mantissa_lua::function(lua, budget::MEMORY_BYTES_MAX, move |stack| {
-        body(stack).or_else(|problem| match problem {
-            Problem::Text(text) => {
-                let place = place_in(|level| stack.place(level), false);
-                stack.push_text(format!("{place}{text}").as_bytes())?;
-                Err(Fault::Raised)
-            }
-            Problem::Reply(text) => raise_reply(stack, text.as_bytes(), false),
-            Problem::Lua(error) => {
-                stack.push_text(first_line(&error).as_bytes())?;
-                Err(Fault::Raised)
-            }
-            Problem::Fault(fault) => Err(fault),
-        })
+    mantissa_lua::function(lua, MEMORY_BYTES_MAX, move |stack| {
+        body(stack).map_err(|problem| raised(stack, problem))
     })
+}
+
+/// The same with values of its own, and with a function of Lua's that may go on after it.
+pub fn before(
+    lua: &Lua,
+    original: Option<&Function>,
+    own: impl IntoLuaMulti,
+    body: impl Fn(&mut Stack<'_>) -> Native<End> + 'static,
+) -> mlua::Result<Function> {
+    mantissa_lua::function_before(lua, MEMORY_BYTES_MAX, original, own, move |stack| {
+        body(stack).map_err(|problem| raised(stack, problem))
+    })
+}
+
+/// Makes a native function that makes functions: `prepare` pushes the values that `step` has of its own.
+pub fn maker(
+    lua: &Lua,
+    prepare: impl Fn(&mut Stack<'_>) -> Native<usize> + 'static,
+    step: impl Fn(&mut Stack<'_>) -> Native<usize> + 'static,
+) -> mlua::Result<Function> {
+    let prepare = move |stack: &mut Stack<'_>| prepare(stack).map_err(|problem| raised(stack, problem));
+    let step = move |stack: &mut Stack<'_>| step(stack).map_err(|problem| raised(stack, problem));
+    mantissa_lua::maker(lua, MEMORY_BYTES_MAX, prepare, step)
+}
+
+/// Pushes the error that scripts get for a problem.
+#[cold]
+fn raised(stack: &mut Stack<'_>, problem: Problem) -> Fault {
+    let pushed = match problem {
+        Problem::Text(text) => {
+            let place = place_in(|level| stack.place(level), false);
+            stack.push_text(format!("{place}{text}").as_bytes())
+        }
+        Problem::Argument(wrong) => {
+            let place = place_in(|level| stack.place(level), false);
+            stack.push_text((place + &wrong.text_in(stack)).as_bytes())
+        }
+        Problem::Reply(text) => push_error(stack, text.as_bytes(), false),
+        Problem::Lua(error) => stack.push_text(first_line(&error).as_bytes()),
+        Problem::Fault(fault) => Err(fault),
+    };
+    pushed.err().unwrap_or(Fault::Raised)
 }
 
 /// The arguments of a function in place. They are counted from 0.
@@ -125,6 +197,9 @@ pub trait Passed<'s> {
         matches!(self.value(index), Item::None | Item::Nil)
     }
 
+    /// A number, or what Lua reads a string as.
+    fn read_number(&self, index: usize) -> Option<f64>;
+
     /// A string; numbers are converted. Charges for reading it once.
     fn text(&self, index: usize, function: &str) -> Native<Cow<'s, [u8]>> {
         let text = match self.value(index) {
@@ -136,15 +211,16 @@ pub trait Passed<'s> {
         Ok(text)
     }
 
+    /// A number; strings are converted.
+    #[inline]
+    fn number(&self, index: usize, function: &str) -> Native<f64> {
+        self.read_number(index).ok_or_else(|| wrong(index, function, "number", self.value(index).type_name()))
+    }
+
     /// A number without its fraction, as C converts it to 64 bits; strings are converted.
+    #[inline]
     fn integer(&self, index: usize, function: &str) -> Native<i64> {
-        let number = match self.value(index) {
-            Item::Number(number) => Some(number),
-            Item::Text(text) => parse_number(text),
-            _ => None,
-        };
-        let number = number.ok_or_else(|| wrong(index, function, "number", self.value(index).type_name()))?;
-        Ok(convert::truncate(number))
+        self.number(index, function).map(convert::truncate)
     }
 
     /// [`Passed::integer`], or `otherwise` if there is none.
@@ -158,10 +234,23 @@ impl<'s> Passed<'s> for Stack<'s> {
     fn value(&self, index: usize) -> Item<'s> {
         self.argument(index + 1)
     }
+
+    #[inline]
+    fn read_number(&self, index: usize) -> Option<f64> {
+        if index < self.arguments() { self.to_number(index as isize + 1) } else { None }
+    }
 }
 
-fn wrong(index: usize, function: &str, wanted: &str, got: &str) -> Problem {
-    Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
+/// The problem with an argument, from 0.
+#[cold]
+pub fn wrong(index: usize, function: &str, wanted: &str, got: &str) -> Problem {
+    wrong_as(index, function, format!("{wanted} expected, got {got}"))
+}
+
+/// The same in other words.
+#[cold]
+pub fn wrong_as(index: usize, function: &str, detail: String) -> Problem {
+    Problem::Argument(WrongArgument { number: index + 1, function: function.to_owned(), detail })
 }
 
 /// The position in the script of the call of the native function that runs, as the beginning of an error's
@@ -326,11 +415,6 @@ impl Arguments {
     /// A number as C converts it to 32 bits.
     pub fn int(&self, index: usize, function: &str) -> Native<i64> {
         self.integer(index, function).map(|number| i64::from(number as i32))
-    }
-
-    /// [`Arguments::integer`], or `otherwise` if there is none.
-    pub fn integer_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
-        if self.is_none(index) { Ok(otherwise) } else { self.integer(index, function) }
     }
 }
 

@@ -12,10 +12,10 @@ local native = ...
 
 local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal =
   assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal
-local rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall =
-  rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
+local rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, xpcall =
+  rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, xpcall
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
-local concat, insert, remove, sort = table.concat, table.insert, table.remove, table.sort
+local concat, sort = table.concat, table.sort
 local find, floor, sub = string.find, math.floor, string.sub
 local gcinfo, newproxy = gcinfo, newproxy
 local aborted, after_cycle, at, error_value, switched, where =
@@ -120,14 +120,10 @@ end
 
 -- ---- replacements for functions of the base library ----
 
-local base = {}
+-- next, pairs, rawget, rawset, getmetatable, setmetatable and unpack.
+local base = native.base(real_of, sealed_of, shown_metatable)
 
-function base.pcall(...)
-  if select('#', ...) == 0 then
-    fail("bad argument #1 to 'pcall' (value expected)")
-  end
-  return caught(pcall(...))
-end
+base.pcall = native.new_pcall(caught)
 
 function base.xpcall(...)
   if select('#', ...) < 2 then
@@ -141,82 +137,6 @@ function base.xpcall(...)
     end
     return handler(error_value(problem))
   end))
-end
-
-function base.next(...)
-  local t, key = ...
-  if type(t) ~= 'table' then
-    bad_argument(1, 'next', 'table', type_name(t, 1, select('#', ...)))
-  end
-  return next(real_of[t] or t, key)
-end
-
-function base.pairs(...)
-  local t = ...
-  if type(t) ~= 'table' then
-    bad_argument(1, 'pairs', 'table', type_name(t, 1, select('#', ...)))
-  end
-  if real_of[t] then
-    return base.next, t, nil
-  end
-  return next, t, nil
-end
-
-function base.rawget(...)
-  local t, key = ...
-  local count = select('#', ...)
-  if type(t) ~= 'table' then
-    bad_argument(1, 'rawget', 'table', type_name(t, 1, count))
-  elseif count < 2 then
-    fail("bad argument #2 to 'rawget' (value expected)")
-  end
-  return rawget(real_of[t] or t, key)
-end
-
-function base.rawset(...)
-  local t, key, value = ...
-  local count = select('#', ...)
-  if type(t) ~= 'table' then
-    bad_argument(1, 'rawset', 'table', type_name(t, 1, count))
-  elseif count < 3 then
-    fail(("bad argument #%d to 'rawset' (value expected)"):format(count + 1))
-  elseif real_of[t] then
-    error(READ_ONLY, 0)
-  elseif key == nil or key ~= key then
-    error(key == nil and 'table index is nil' or 'table index is NaN', 0)
-  end
-  return rawset(t, key, value)
-end
-
-function base.getmetatable(...)
-  if select('#', ...) == 0 then
-    fail("bad argument #1 to 'getmetatable' (value expected)")
-  end
-  local value = ...
-  if real_of[value] then
-    return shown_metatable[value]
-  elseif type(value) == 'string' then
-    return shown_metatable.string
-  end
-  local metatable = getmetatable(value)
-  return sealed_of[metatable] or metatable
-end
-
-function base.setmetatable(...)
-  local t, metatable = ...
-  local count = select('#', ...)
-  if type(t) ~= 'table' then
-    bad_argument(1, 'setmetatable', 'table', type_name(t, 1, count))
-  elseif count < 2 or (metatable ~= nil and type(metatable) ~= 'table') then
-    fail("bad argument #2 to 'setmetatable' (nil or table expected)")
-  elseif real_of[t] then
-    error(READ_ONLY, 0)
-  end
-  local before = getmetatable(t)
-  if before ~= nil and (type(before) ~= 'table' or rawget(before, '__metatable') ~= nil) then
-    fail('cannot change a protected metatable')
-  end
-  return setmetatable(t, real_of[metatable] or metatable)
 end
 
 -- An integer argument as C converts it, or the fallback if there is none.
@@ -235,33 +155,6 @@ local function integer_argument(value, fallback, number, name)
     return 0
   end
   return (converted + 2147483648) % 4294967296 - 2147483648
-end
-
--- The most results that fit on the stack beside the arguments.
-local RESULTS_MAX = 7999
-
-function base.unpack(...)
-  local t, first, last = ...
-  local count = select('#', ...)
-  if type(t) ~= 'table' then
-    bad_argument(1, 'unpack', 'table', type_name(t, 1, count))
-  end
-  local real = real_of[t] or t
-  first = integer_argument(first, 1, 2, 'unpack')
-  last = integer_argument(last, #real, 3, 'unpack')
-  if first > last then
-    return
-  end
-  local room = RESULTS_MAX - (count > 1 and count - 1 or 0)
-  if not (first >= -2147483648 and last <= 2147483647 and last - first < room) then
-    fail('too many results to unpack')
-  end
-  if count == 1 then
-    return unpack(real)
-  elseif count == 2 then
-    return unpack(real, first)
-  end
-  return unpack(real, first, last)
 end
 
 function base.collectgarbage(option, argument)
@@ -364,26 +257,6 @@ local function text_argument(value, number, count, name)
 end
 
 local search, replace = native.patterns.search, native.patterns.replace
-
-local function new_gmatch(name)
-  return function(...)
-    local count = select('#', ...)
-    local text, pattern = ...
-    text = text_argument(text, 1, count, name)
-    pattern = text_argument(pattern, 2, count, name)
-    local at = 1
-    local function advance(first, last, ...)
-      if first then
-        at = (last >= first and last or first) + 1
-        return ...
-      end
-      at = #text + 2
-    end
-    return function()
-      return advance(search(text, pattern, at))
-    end
-  end
-end
 
 -- The replacement that a function or table gives for a match.
 local function substitute(by, whole, first_capture, ...)
@@ -488,9 +361,27 @@ end
 
 -- ---- replacements for functions of the table library, which may take long ----
 
-local tables = copy(table, {})
--- Most elements that one call of Lua's own functions moves: ticks cannot interrupt it.
-local MOVES_MAX = 100000
+local function insert_far(t, place, value)
+  place = integer_argument(place, nil, 2, 'insert')
+  for index = #t, place, -1 do
+    rawset(t, index + 1, rawget(t, index))
+  end
+  rawset(t, place, value)
+end
+
+local function remove_far(t, place)
+  local last = #t
+  place = integer_argument(place, nil, 2, 'remove')
+  local removed = rawget(t, place)
+  for index = place, last - 1 do
+    rawset(t, index, rawget(t, index + 1))
+  end
+  rawset(t, last, nil)
+  return removed
+end
+
+-- insert and remove call these functions where many elements move: ticks cannot interrupt Lua's own ones.
+local tables = copy(native.tables(real_of, insert_far, remove_far), copy(table, {}))
 -- table.sort of Lua is used up to so many elements times kilobytes in use ...
 local SORT_MAX = 50000
 -- ... or elements times bytes of the longest one, because ticks cannot interrupt it.
@@ -500,57 +391,6 @@ local function table_argument(t, name, count)
   if type(t) ~= 'table' then
     bad_argument(1, name, 'table', type_name(t, 1, count))
   end
-end
-
-function tables.insert(...)
-  local count = select('#', ...)
-  local t, place, value = ...
-  if real_of[t] then
-    native.note_stored()
-  end
-  if count == 2 then
-    insert(t, place)
-    return
-  end
-  if count == 3 and type(place) == 'number' and place >= 0 and type(t) == 'table' and #t <= MOVES_MAX then
-    insert(t, place, value)
-    return
-  end
-  table_argument(t, 'insert', count)
-  if count ~= 3 then
-    fail("wrong number of arguments to 'insert'")
-  end
-  place = integer_argument(place, nil, 2, 'insert') or bad_argument(2, 'insert', 'number', type(place))
-  local last = #t
-  if last - place <= MOVES_MAX then
-    return insert(t, place, value)
-  end
-  for index = last, place, -1 do
-    rawset(t, index + 1, rawget(t, index))
-  end
-  rawset(t, place, value)
-end
-
-local function same(...)
-  return ...
-end
-
-function tables.remove(...)
-  local t, place = ...
-  if place == nil or type(t) ~= 'table' or #t <= MOVES_MAX then
-    return same(remove(...))
-  end
-  local last = #t
-  place = integer_argument(place, last, 2, 'remove')
-  if last - place <= MOVES_MAX or place < 1 then
-    return remove(t, place)
-  end
-  local removed = rawget(t, place)
-  for index = place, last - 1 do
-    rawset(t, index, rawget(t, index + 1))
-  end
-  rawset(t, last, nil)
-  return removed
 end
 
 function tables.foreach(...)
@@ -692,8 +532,6 @@ local libraries = {}
 
 do
   local strings = copy(native.strings, copy(string, {}))
-  strings.gmatch = new_gmatch('gmatch')
-  strings.gfind = new_gmatch('gfind')
   strings.gsub = gsub
   libraries.string = seal(strings)
   getmetatable('').__index = strings

@@ -6,7 +6,7 @@
 //! - The parser (CVE-2025-49844: the collector may free the name of the chunk that is parsed): the collector
 //!   is stopped while the parser works. No code of a script runs in the meantime, because `load` puts the
 //!   parts of the text together first.
-//! - `unpack` (CVE-2025-46817: its range overflows): the range is checked before, in doubles.
+//! - `unpack` (CVE-2025-46817: its range overflows): the range is checked before, in 64 bits.
 //! - Metatables of basic types (CVE-2025-46818: scripts of other users see changes): scripts get a read-only
 //!   view of the one of strings.
 //! - Long brackets (CVE-2025-46819: counting `=` overflows): a text is far shorter than 2^31 bytes.
@@ -18,7 +18,6 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use mantissa_lua::{Item, Kept, Program, Stack};
 use mantissa_protocol::{Args, Protocol, Reply, Slice};
@@ -30,7 +29,7 @@ use super::convert::Names;
 use super::host;
 use super::native::{self, Native};
 use super::run::{self, Compiled};
-use super::{api, convert, libraries, registering};
+use super::{api, base, convert, libraries, registering};
 use crate::host::{CallError, Host};
 use crate::language::{Code, Ending, Language, Machine, Problem, Registration};
 
@@ -213,10 +212,13 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     natives.set("at", lua.create_function(|lua, raised: bool| Ok(native::place_of_call(lua, raised)))?)?;
     natives.set("load", lua.create_function(move |lua, arguments| load(lua, &read, arguments))?)?;
     natives.set("collect", lua.create_function(collect)?)?;
-    let random = Arc::new(std::sync::Mutex::new(api::Random::default()));
-    let same = Arc::clone(&random);
-    natives.set("random", native::function(lua, move |_, args| api::random(&random, args))?)?;
-    natives.set("randomseed", native::function(lua, move |_, args| api::seed(&same, args))?)?;
+    let random = Rc::new(Cell::new(api::Random::default()));
+    let same = Rc::clone(&random);
+    natives.set("random", native::in_place(lua, move |stack| api::random(&random, stack))?)?;
+    natives.set("randomseed", native::in_place(lua, move |stack| api::seed(&same, stack))?)?;
+    natives.set("base", lua.create_function(base::functions)?)?;
+    natives.set("new_pcall", lua.create_function(base::protected_call)?)?;
+    natives.set("tables", lua.create_function(base::table_functions)?)?;
     natives.set("strings", libraries::pattern::functions(lua)?)?;
     natives.set("patterns", libraries::pattern::helpers(lua)?)?;
     natives.set("libraries", libraries::all(lua)?)?;

@@ -79,6 +79,7 @@ impl<'a> Matcher<'a> {
         Ok(budget::charge(std::mem::take(&mut self.work))?)
     }
 
+    #[inline]
     fn byte(&self, at: usize) -> u8 {
         self.pattern.get(at).copied().unwrap_or(0)
     }
@@ -179,6 +180,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether the item matches the byte at `at`.
+    #[inline]
     fn fits(&self, at: usize, item: usize, end: usize) -> bool {
         let Some(&byte) = self.text.get(at) else { return false };
         match self.byte(item) {
@@ -220,11 +222,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn most(&mut self, at: usize, item: usize, end: usize) -> Native<Option<usize>> {
-        let mut count = 0;
-        while self.fits(at + count, item, end) {
-            count += 1;
-            self.spend(end - item)?;
-        }
+        let mut count = self.repeated(at, item, end)?;
         loop {
             if let Some(found) = self.matches(at + count, end + 1)? {
                 return Ok(Some(found));
@@ -234,6 +232,29 @@ impl<'a> Matcher<'a> {
             }
             count -= 1;
         }
+    }
+
+    /// How many bytes from `at` on an item matches.
+    fn repeated(&mut self, at: usize, item: usize, end: usize) -> Native<usize> {
+        let (kind, class) = (self.byte(item), self.byte(item + 1));
+        let rest = self.text.get(at..).unwrap_or_default();
+        let mut count = 0;
+        // The work between two charges is bounded.
+        for part in rest.chunks((WORK / (end - item)).max(1)) {
+            let bytes = part.iter();
+            let fitting = match kind {
+                b'.' => part.len(),
+                ESCAPE => bytes.take_while(|&&byte| in_class(byte, class)).count(),
+                b'[' => bytes.take_while(|&&byte| self.in_set(byte, item, end - 1)).count(),
+                plain => bytes.take_while(|&&byte| byte == plain).count(),
+            };
+            count += fitting;
+            self.spend(fitting * (end - item))?;
+            if fitting < part.len() {
+                break;
+            }
+        }
+        Ok(count)
     }
 
     fn fewest(&mut self, mut at: usize, item: usize, end: usize) -> Native<Option<usize>> {
@@ -354,6 +375,7 @@ enum Capture<'a> {
 }
 
 /// Whether a byte is in the class of a letter, such as `%a`. Other bytes match themselves.
+#[inline]
 fn in_class(byte: u8, class: u8) -> bool {
     let found = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -383,10 +405,13 @@ pub fn functions(lua: &Lua) -> mlua::Result<Table> {
     table.set("find", native::in_place(lua, |stack| find(stack, "find", true))?)?;
     table.set("match", native::in_place(lua, |stack| find(stack, "match", false))?)?;
     table.set("rep", native::in_place(lua, repeat)?)?;
+    for name in ["gmatch", "gfind"] {
+        table.set(name, native::maker(lua, move |stack| gmatch(stack, name), next_match)?)?;
+    }
     Ok(table)
 }
 
-/// The functions that the prelude needs for `gmatch` and `gsub`.
+/// The functions that the prelude needs for `gsub`.
 pub fn helpers(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("search", native::in_place(lua, search)?)?;
@@ -452,10 +477,46 @@ fn find_plain(text: &[u8], wanted: &[u8]) -> Native<Option<usize>> {
     Ok(None)
 }
 
+/// `gmatch`: pushes the values of a function that finds the next match each time.
+fn gmatch(stack: &mut Stack<'_>, name: &str) -> Native<usize> {
+    for index in 0..2 {
+        let text = stack.text(index, name)?;
+        match stack.value(index) {
+            Item::Text(_) => stack.push_copy(index as isize + 1)?,
+            _ => stack.push_text(&text)?,
+        }
+    }
+    stack.push_number(0.0)?;
+    Ok(3)
+}
+
+/// The function that `gmatch` makes: returns the captures of the next match.
+fn next_match(stack: &mut Stack<'_>) -> Native<usize> {
+    /// Its values: the text, the pattern, and where in the text the next search begins.
+    const TEXT: usize = 0;
+    const PATTERN: usize = 1;
+    const START: usize = 2;
+    let (Item::Text(text), Item::Text(pattern), Item::Number(start)) =
+        (stack.own(TEXT), stack.own(PATTERN), stack.own(START))
+    else {
+        return Ok(0);
+    };
+    let mut matcher = Matcher::new(text, pattern);
+    matcher.spend(pattern.len() / COMPARED_BYTES)?;
+    let found = matcher.search(start as usize, false)?;
+    matcher.settle()?;
+    let next = found.map_or(text.len() + 1, |(first, end)| end.max(first + usize::from(end == first)));
+    stack.set_own_number(START, next as f64)?;
+    match found {
+        Some(found) => matcher.push_captures(stack, found),
+        None => Ok(0),
+    }
+}
+
 /// `search(text, pattern, start, anchored)`: first and last byte of the next match, and its captures.
 fn search(stack: &mut Stack<'_>) -> Native<usize> {
-    let (text, pattern) = (stack.text(0, "gmatch")?, stack.text(1, "gmatch")?);
-    let start = stack.integer(2, "gmatch")?.saturating_sub(1);
+    let (text, pattern) = (stack.text(0, "gsub")?, stack.text(1, "gsub")?);
+    let start = stack.integer(2, "gsub")?.saturating_sub(1);
     let anchored = stack.value(3) == Item::Boolean(true);
     let mut matcher = Matcher::new(&text, &pattern);
     let start = usize::try_from(start).unwrap_or(usize::MAX);

@@ -10,15 +10,19 @@
 //! | `s` | a string that ends with a zero byte |
 //! | `x` | a byte of padding |
 
-use mlua::{Lua, MultiValue, Table, Value};
+use mantissa_lua::Stack;
+use mlua::{Lua, Table};
 
 use crate::lua::budget::{self, Output};
-use crate::lua::native::{self, Arguments, Native, Problem};
+use crate::lua::convert;
+use crate::lua::native::{self, Native, Passed as _, Problem};
 
 const INTEGER_BYTES_MAX: usize = 32;
 const ALIGNMENT_MAX: usize = 8;
 /// Units of work for an option, besides its bytes.
 const OPTION_WORK: usize = 8;
+/// Values that one call returns, at most. In Redis the stack of Lua sets the limit.
+const RESULTS_MAX: usize = 7_990;
 
 /// A parser of formats.
 struct Format<'a> {
@@ -106,19 +110,26 @@ impl<'a> Format<'a> {
         Ok(())
     }
 
-    fn ordered(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+    /// Puts the bytes of a value, the lowest first, into the order of the format, or back.
+    fn order(&self, bytes: &mut [u8]) {
         if self.big_endian {
             bytes.reverse();
         }
-        bytes
+    }
+
+    /// The bytes of a value in the order from the lowest on.
+    fn ordered<const BYTES: usize>(&self, bytes: &[u8]) -> [u8; BYTES] {
+        let mut ordered = bytes.try_into().unwrap_or([0; BYTES]);
+        self.order(&mut ordered);
+        ordered
     }
 }
 
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.set("pack", native::function(lua, pack)?)?;
-    table.set("unpack", native::function(lua, unpack)?)?;
-    table.set("size", native::function(lua, size)?)?;
+    table.set("pack", native::in_place(lua, pack)?)?;
+    table.set("unpack", native::in_place(lua, unpack)?)?;
+    table.set("size", native::in_place(lua, size)?)?;
     Ok(table)
 }
 
@@ -126,103 +137,124 @@ fn is_integer(option: u8) -> bool {
     matches!(option, b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I')
 }
 
-fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
-    let text = args.text(0, "pack")?;
-    let mut format = Format::new(text.as_ref());
+fn pack(stack: &mut Stack<'_>) -> Native<usize> {
+    let text = stack.text(0, "pack")?;
+    let mut format = Format::new(&text);
     let mut packed = Output::default();
     let mut next = 1;
     while let Some(option) = format.next() {
         let size = format.size(option)?;
         budget::charge(OPTION_WORK)?;
-        packed.pad(lua, format.padding(packed.len(), option, size))?;
+        let padding = format.padding(packed.len(), option, size);
+        if padding > 0 {
+            packed.pad(stack, padding)?;
+        }
         match option {
             _ if is_integer(option) => {
-                let number = args.number(next, "pack")?;
-                let value = if number < 0.0 { number as i64 as u64 } else { number as u64 };
-                let byte = |index: usize| value.checked_shr(8 * index as u32).unwrap_or(0) as u8;
-                let bytes = (0..size).map(byte).collect();
-                packed.extend(lua, &format.ordered(bytes))?;
+                let value = to_integer(number(stack, next)?);
+                let mut bytes = [0; INTEGER_BYTES_MAX];
+                bytes[..size_of::<u64>()].copy_from_slice(&value.to_le_bytes());
+                format.order(&mut bytes[..size]);
+                packed.extend(stack, &bytes[..size])?;
                 next += 1;
             }
             b'f' => {
-                let number = args.number(next, "pack")? as f32;
-                packed.extend(lua, &format.ordered(number.to_le_bytes().to_vec()))?;
+                let number = number(stack, next)? as f32;
+                packed.extend(stack, &format.ordered::<4>(&number.to_le_bytes()))?;
                 next += 1;
             }
             b'd' => {
-                let number = args.number(next, "pack")?;
-                packed.extend(lua, &format.ordered(number.to_le_bytes().to_vec()))?;
+                let number = number(stack, next)?;
+                packed.extend(stack, &format.ordered::<8>(&number.to_le_bytes()))?;
                 next += 1;
             }
-            b'x' => packed.push(lua, 0)?,
+            b'x' => packed.push(stack, 0)?,
             b'c' | b's' => {
-                let text = args.text(next, "pack")?;
+                if next >= stack.arguments() {
+                    return Err(native::wrong(next, "pack", "string", "nil"));
+                }
+                let text = stack.text(next, "pack")?;
                 next += 1;
-                let text = text.as_ref();
                 let wanted = if size == 0 { text.len() } else { size };
                 let Some(part) = text.get(..wanted) else {
                     return fail(format!("bad argument #{} to 'pack' (string too short)", next + 1));
                 };
-                packed.extend(lua, part)?;
+                packed.extend(stack, part)?;
                 if option == b's' {
-                    packed.push(lua, 0)?;
+                    packed.push(stack, 0)?;
                 }
             }
             _ => format.control(option, "pack")?,
         }
     }
-    packed.into_value(lua)
+    stack.push_text(packed.as_bytes())?;
+    Ok(1)
 }
 
-const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";
+/// A number to pack. A missing one is nil in the error, as in Redis.
+#[inline]
+fn number(stack: &Stack<'_>, index: usize) -> Native<f64> {
+    if index >= stack.arguments() {
+        return Err(native::wrong(index, "pack", "number", "nil"));
+    }
+    stack.number(index, "pack")
+}
 
-fn unpack(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
-    let text = args.text(0, "unpack")?;
-    let data = args.text(1, "unpack")?;
-    let data = data.as_ref();
-    let position = args.integer_or(2, 1, "unpack")?;
+/// The integer of a number, as C converts it on x86-64: to signed 64 bits if it is negative, and otherwise to
+/// unsigned ones.
+fn to_integer(number: f64) -> u64 {
+    const TOP_BIT: u64 = 1 << 63;
+    if number >= TOP_BIT as f64 {
+        convert::truncate(number - TOP_BIT as f64) as u64 ^ TOP_BIT
+    } else {
+        convert::truncate(number) as u64
+    }
+}
+
+/// The bytes of a value of this size.
+fn take(data: &[u8], position: usize, size: usize) -> Native<&[u8]> {
+    let end = position.checked_add(size);
+    end.and_then(|end| data.get(position..end))
+        .ok_or_else(|| Problem::Text("bad argument #2 to 'unpack' (data string too short)".to_owned()))
+}
+
+fn unpack(stack: &mut Stack<'_>) -> Native<usize> {
+    let text = stack.text(0, "unpack")?;
+    let data = stack.text(1, "unpack")?;
+    let data = &*data;
+    let position = stack.integer_or(2, 1, "unpack")?;
     if position == 0 {
         return fail("bad argument #3 to 'unpack' (offset must be 1 or greater)");
     }
-    let mut position = usize::try_from(position - 1).unwrap_or(usize::MAX);
-    let mut format = Format::new(text.as_ref());
-    let mut results: Vec<Value> = Vec::new();
+    // A negative one is beyond the end of any data, as in C.
+    let mut position = position.wrapping_sub(1) as usize;
+    let mut format = Format::new(&text);
+    let mut results = 0;
     while let Some(option) = format.next() {
         let mut size = format.size(option)?;
         position = position.saturating_add(format.padding(position, option, size));
         budget::charge(OPTION_WORK + size)?;
-        let take = |position: usize, size: usize| {
-            let end = position.checked_add(size);
-            end.and_then(|end| data.get(position..end)).ok_or_else(|| Problem::Text(SHORT.to_owned()))
-        };
-        let bytes = take(position, size)?;
-        if results.len() >= 7_990 {
+        let bytes = take(data, position, size)?;
+        if results >= RESULTS_MAX {
             return fail("stack overflow (too many results)");
         }
+        results += 1;
         match option {
             _ if is_integer(option) => {
-                let value = integer(&format.ordered(bytes.to_vec()), option.is_ascii_lowercase());
-                results.push(Value::Number(value));
+                let mut ordered = [0; INTEGER_BYTES_MAX];
+                ordered[..size].copy_from_slice(bytes);
+                format.order(&mut ordered[..size]);
+                stack.push_number(integer(&ordered[..size], option.is_ascii_lowercase()))?;
             }
-            b'f' => {
-                let bytes = format.ordered(bytes.to_vec()).try_into().unwrap_or_default();
-                results.push(Value::Number(f64::from(f32::from_le_bytes(bytes))));
-            }
-            b'd' => {
-                let bytes = format.ordered(bytes.to_vec()).try_into().unwrap_or_default();
-                results.push(Value::Number(f64::from_le_bytes(bytes)));
-            }
-            b'x' => {}
+            b'f' => stack.push_number(f64::from(f32::from_le_bytes(format.ordered(bytes))))?,
+            b'd' => stack.push_number(f64::from_le_bytes(format.ordered(bytes)))?,
             b'c' => {
                 if size == 0 {
-                    let Some(number) = results.last().and_then(native::number_of) else {
-                        return fail("format 'c0' needs a previous size");
-                    };
-                    results.pop();
-                    size = if number >= 0.0 { number as usize } else { usize::MAX };
+                    results -= 1;
+                    size = previous_size(stack, results)?;
                     budget::charge(size.min(data.len()))?;
                 }
-                results.push(Value::String(lua.create_string(take(position, size)?)?));
+                stack.push_text(take(data, position, size)?)?;
             }
             b's' => {
                 let rest = data.get(position..).unwrap_or_default();
@@ -231,14 +263,27 @@ fn unpack(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
                 };
                 size = end + 1;
                 budget::charge(size)?;
-                results.push(Value::String(lua.create_string(&rest[..end])?));
+                stack.push_text(&rest[..end])?;
             }
-            _ => format.control(option, "unpack")?,
+            other => {
+                results -= 1;
+                if other != b'x' {
+                    format.control(other, "unpack")?;
+                }
+            }
         }
         position += size;
     }
-    results.push(Value::Number((position + 1) as f64));
-    Ok(results.into_iter().collect())
+    stack.push_number(position.wrapping_add(1) as i64 as f64)?;
+    Ok(results + 1)
+}
+
+/// Takes off the last of the results so far: the size of a string.
+fn previous_size(stack: &mut Stack<'_>, results: usize) -> Native<usize> {
+    let number = if results > 0 { stack.to_number(-1) } else { None };
+    let Some(number) = number else { return fail("format 'c0' needs a previous size") };
+    stack.pop(1);
+    Ok(if number >= 0.0 { number as usize } else { usize::MAX })
 }
 
 /// The integer in these bytes, the lowest first.
@@ -251,9 +296,9 @@ fn integer(bytes: &[u8], is_signed: bool) -> f64 {
     (if value & mask != 0 { value | mask } else { value }) as i64 as f64
 }
 
-fn size(_lua: &Lua, args: &Arguments) -> Native<f64> {
-    let text = args.text(0, "size")?;
-    let mut format = Format::new(text.as_ref());
+fn size(stack: &mut Stack<'_>) -> Native<usize> {
+    let text = stack.text(0, "size")?;
+    let mut format = Format::new(&text);
     let mut position = 0usize;
     while let Some(option) = format.next() {
         let size = format.size(option)?;
@@ -269,5 +314,6 @@ fn size(_lua: &Lua, args: &Arguments) -> Native<f64> {
         }
         position = position.saturating_add(size);
     }
-    Ok(position as f64)
+    stack.push_number(position as f64)?;
+    Ok(1)
 }
