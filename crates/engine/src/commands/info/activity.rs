@@ -92,7 +92,7 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("eventloop_duration_cmd_sum", command_ns(engine).saturating_sub(totals.scripted_ns) / 1000);
     lines.add("instantaneous_eventloop_cycles_per_sec", rate(&engine.stats.iterations_per_second));
     lines.add("instantaneous_eventloop_duration_usec", rate(&engine.stats.iteration_us));
-    REFUSALS.map(|(name, reason)| lines.add(name, engine.acl.log.count(reason)));
+    REFUSALS.iter().for_each(|&(name, reason)| lines.add(name, engine.acl.log.count(reason)));
 }
 
 /// What all commands took together, in ns; those that scripts have called count twice.
