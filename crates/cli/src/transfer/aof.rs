@@ -27,6 +27,7 @@ use super::source::databases;
 use super::{dump, now_ms, progress};
 use crate::aof_files::{AofPart, parts_of};
 use crate::connection::Connection;
+use crate::output::tell;
 use crate::target::Target;
 
 /// How many bytes of commands are sent at a time, but for one that is longer.
@@ -222,7 +223,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     }
     bar.finish_and_clear();
     replay.postponed.settle(&mut target.open()?)?;
-    println!(
+    let told = tell!(
         "imported {} keys and ran {} commands in {:.2} seconds{}{}",
         keys.stored,
         replay.run,
@@ -236,7 +237,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     }
     match damage {
         Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage)),
-        None => Ok(keys.is_complete() && replay.failed == 0),
+        None => told.map(|()| keys.is_complete() && replay.failed == 0),
     }
 }
 
