@@ -660,6 +660,21 @@ def test_what_expires_meanwhile_is_there_for_later_commands(subject, tool, tmp_p
         assert connection.call("DBSIZE") == 0
 
 
+@pytest.mark.parametrize(
+    "lines, told",
+    [
+        ([], b"imported 0 keys and ran 0 commands in "),
+        ([("SELECT", 0), ("SET", "a", 1)], b"imported 0 keys and ran 1 command in "),
+        ([("SET", "a", 1), ("SELECT", 1), ("SET", "b", 1)], b"imported 0 keys and ran 2 commands in "),
+    ],
+    ids=str,
+)
+def test_commands_of_append_only_files_are_counted(lines, told, subject, tool, tmp_path):
+    (tmp_path / "file.aof").write_bytes(b"".join(command(*line) for line in lines))
+    result = tool("import", tmp_path / "file.aof", "-p", subject.port)
+    assert result.code == 0 and result.out.startswith(told), result
+
+
 def test_the_end_of_an_append_only_file_may_be_torn(subject, tool, tmp_path):
     whole = command("SET", "a", 1)
     (tmp_path / "file.aof").write_bytes(whole + command("MULTI") + command("SET", "b", 1))
