@@ -17,6 +17,7 @@
 //! | `dump` | RDB files |
 //! | `aof` | append-only files |
 //! | `postpone` | keys that expire while the commands of an append-only file are run |
+//! | `document`, `rows` | JSON and CSV as they stand in a file |
 //! | `item` | values as text: JSON lines and CSV |
 //! | `stream` | what a stream has beside its entries, as text |
 //! | `text` | text files |
@@ -25,11 +26,13 @@
 mod aof;
 mod beside;
 mod copy;
+mod document;
 mod dump;
 mod item;
 mod options;
 mod postpone;
 mod resume;
+mod rows;
 mod sink;
 mod small;
 mod source;
