@@ -105,6 +105,8 @@ def test_an_output_that_cannot_be_written_to_is_no_crash(output, subject, tool, 
         ("import", tmp_path / "data.jsonl", "-p", port),
         ("import", tmp_path / "file.aof", "-p", port, "--replace"),
         ("export", tmp_path / "out.rdb", "-p", port),
+        ("export", "-", "--format", "csv", "-p", port),
+        ("export", "-", "--format", "json", "-p", port),
         ("cli", "-p", port, "--pipe"),
         ("cli", "-p", port, "PING"),
     ]:

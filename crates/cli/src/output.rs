@@ -23,9 +23,26 @@ impl Error for OutputFailed {}
 
 /// Prints right away: what is read from a pipe may be waited for.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let printed = out.write_all(text).and_then(|()| out.flush());
-    printed.map_err(|error| io::Error::new(error.kind(), OutputFailed(without_number(&error))))
+    let mut out = Output;
+    out.write_all(text)?;
+    out.flush()
+}
+
+/// Standard output for what is more than a text; its errors are told from others.
+pub(crate) struct Output;
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().write(bytes).map_err(failed)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush().map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), OutputFailed(without_number(&error)))
 }
 
 /// Prints a line, which is given as `format!` takes it.

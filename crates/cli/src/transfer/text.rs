@@ -220,9 +220,11 @@ fn write_item(item: &Item, form: FileForm, out: &mut impl Write) -> io::Result<(
     if form != FileForm::Csv {
         return writeln!(out, "{}", item.to_json());
     }
-    let mut writer = csv::Writer::from_writer(out);
+    // In memory, as the crate's errors hide those of `out`.
+    let mut writer = csv::Writer::from_writer(Vec::new());
     for line in item.to_csv() {
-        writer.write_record(line).map_err(io::Error::other)?;
+        writer.write_record(line)?;
     }
-    writer.flush()
+    let rows = writer.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
+    out.write_all(&rows)
 }
