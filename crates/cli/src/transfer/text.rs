@@ -83,7 +83,12 @@ fn feed_csv(source: impl BufRead, pool: &mut Pool) -> Result<(), String> {
         if pending.as_mut().is_some_and(|(pending, _)| pending.join(&mut next)) {
             continue;
         }
+        // Of other types, rows that follow may belong to the same key.
+        let is_whole = matches!(next.data, Data::Text(_));
         if let Some((whole, line)) = pending.replace((next, number)) {
+            pool.add(Job::Item(whole, line))?;
+        }
+        if is_whole && let Some((whole, line)) = pending.take() {
             pool.add(Job::Item(whole, line))?;
         }
     }
