@@ -30,6 +30,9 @@ const PRINTS: [&str; 4] =
 const FOLDERS_SKIPPED: [&str; 5] = ["target", ".git", ".test-env", "__pycache__", "node_modules"];
 /// Crates that may hold unsafe code.
 const UNSAFE_ALLOWED: [&str; 6] = ["number", "sys", "memory", "store", "net", "lua"];
+/// What panics if standard output cannot be written to, and where it must not stand.
+const PANICKING_PRINTS: [&str; 2] = [PRINTS[1], PRINTS[2]];
+const TOOLS: &str = "crates/cli/src/";
 /// Crates whose business is to print.
 const PRINT_ALLOWED: [&str; 3] = ["crates/cli/", "crates/mantissa/", "simulation/src/main.rs"];
 
@@ -203,6 +206,14 @@ fn check_notes(source: &Source, found: &mut Vec<Violation>) {
 /// Prints are for programs, build scripts, benchmarks and tests.
 fn check_prints(source: &Source, found: &mut Vec<Violation>) {
     let path = &source.path;
+    if path.starts_with(TOOLS) {
+        for (line, text) in source.lines().filter(|(_, text)| !text.trim_start().starts_with("//")) {
+            if let Some(print) = PANICKING_PRINTS.iter().find(|print| is_called(text, print)) {
+                let message = format!("{print}..) panics where nobody reads; see output.rs");
+                found.push(Violation { rule: "print", key: path.clone(), line, message });
+            }
+        }
+    }
     let free = PRINT_ALLOWED.iter().any(|allowed| path.starts_with(allowed))
         || path.ends_with("build.rs")
         || path.ends_with("/tests.rs")
@@ -217,6 +228,12 @@ fn check_prints(source: &Source, found: &mut Vec<Violation>) {
             found.push(Violation { rule: "print", key: path.clone(), line, message });
         }
     }
+}
+
+/// Whether a macro is called, and not one whose name ends in this one's.
+fn is_called(text: &str, name: &str) -> bool {
+    let is_part = |before: char| before.is_alphanumeric() || before == '_';
+    text.match_indices(name).any(|(at, _)| !text[..at].chars().next_back().is_some_and(is_part))
 }
 
 /// The registration of commands is in their rows alone.
@@ -393,4 +410,8 @@ fn a_long_function_and_a_stray_print_are_noticed() {
         rules,
         [("function-length", "crates/store/src/a.rs:long"), ("print", "crates/store/src/a.rs")]
     );
+    found.clear();
+    let text = format!("//! Header.\n{}1);\n    e{}2);\n", PRINTS[1], PRINTS[1]);
+    check_prints(&Source { path: "crates/cli/src/a.rs".to_owned(), text }, &mut found);
+    assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [2]);
 }

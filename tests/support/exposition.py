@@ -9,10 +9,11 @@ NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|[+-]Inf|NaN")
-TYPES = {"gauge", "counter", "histogram"}
+TYPES = {"gauge", "counter", "histogram", "summary"}
 SUFFIXES = {
     "gauge": {""},
     "histogram": {"_bucket", "_sum", "_count"},
+    "summary": {"", "_sum", "_count"},
 }
 UNITS = ("seconds", "bytes", "ratio")
 
@@ -74,6 +75,7 @@ def parse(content, openmetrics):
             _, _, name, kind = line.split(" ")
             assert name == family.name and family.type is None and not family.samples, line
             assert kind in TYPES, line
+            assert kind != "gauge" or openmetrics or not name.endswith(("_sum", "_count")), line
             family.type = kind
         elif line.startswith("# UNIT "):
             _, _, name, unit = line.split(" ")
@@ -95,6 +97,8 @@ def add_sample(family, line, openmetrics):
     counter = {"_total"} if openmetrics else {""}
     assert suffix in SUFFIXES.get(family.type, counter), line
     labels = parse_labels(labels) if labels is not None else {}
+    assert ("quantile" in labels) == (suffix == "") or family.type != "summary", line
+    assert not (openmetrics and family.type == "summary"), "quantiles in percent are none there"
     assert ("le" in labels) == (suffix == "_bucket"), line
     if "le" in labels and openmetrics:
         assert labels["le"] == "+Inf" or re.search(r"[.e]", labels["le"]), line

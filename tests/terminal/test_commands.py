@@ -1,6 +1,9 @@
 """`mantissa cli` in pipes against redis-cli: the same bytes on both outputs, the same exit codes."""
 
 import json
+import socketserver
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -203,3 +206,36 @@ def test_help_in_one_shot(subject, cli, tool):
     for words in (["-h"], ["-p", "1", "-h"]):
         result = tool("cli", *words)
         assert result.code == 0 and b"--latency-history" in result.out and result.err == b"", result
+
+
+def test_help_in_lines(subject, cli):
+    result = cli(subject, stdin=b"multi\nhelp get\nexec\n")
+    assert result.code == 0 and b"GET key" in result.out, result
+
+
+class ClosingServer(socketserver.StreamRequestHandler):
+    """Answers PING and MULTI, and closes the connection without a reply at anything else; takes notes."""
+
+    def handle(self):
+        while head := self.rfile.readline():
+            words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2] for _ in range(int(head[1:]))]
+            if words[0] != b"COMMAND":
+                self.server.seen.append(words)
+            reply = {b"ping": b"+PONG\r\n", b"multi": b"+OK\r\n", b"COMMAND": b"-ERR\r\n"}.get(words[0])
+            if reply is None:
+                return
+            self.wfile.write(reply)
+
+
+@pytest.mark.parametrize("lines", [b"ping\nincr x\nping\n", b"ping\nincr x\n", b"multi\nincr x\nping\n"], ids=str)
+def test_lines_go_on_after_a_lost_connection(lines, cli, redis_cli):
+    results = []
+    for call in (cli, redis_cli):
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), ClosingServer) as server:
+            server.daemon_threads, server.seen = True, []
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            result = call(SimpleNamespace(port=server.server_address[1]), stdin=lines)
+            server.shutdown()
+        results.append((result, server.seen))
+    assert results[0] == results[1]
+    assert results[0][0].code == 0 and b"Server closed the connection" in results[0][0].err

@@ -1,10 +1,13 @@
 """`mantissa check`, completions for shells, man pages."""
 
 import json
+import os
 import shutil
 import subprocess
 
 import pytest
+
+from support.servers import subject_path
 
 
 def test_a_dump_is_looked_through(subject, tool):
@@ -63,3 +66,54 @@ def test_man_pages(tool, tmp_path):
         for path in tmp_path.iterdir():
             shown = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True)
             assert shown.returncode == 0 and shown.stdout and not shown.stderr, (path, shown.stderr)
+
+
+def printing(words, output, stdin=None):
+    """The exit code and errors of a tool with an output that cannot be written to."""
+    if output == "full":
+        out = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, out = os.pipe()
+        os.close(reader)
+    words = [str(word) for word in (subject_path(), *words)]
+    try:
+        ended = subprocess.run(words, stdin=stdin or subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, timeout=60)
+    finally:
+        os.close(out)
+    return ended.returncode, ended.stderr.decode()
+
+
+@pytest.mark.parametrize("output", ["closed", "full"])
+def test_an_output_that_cannot_be_written_to_is_no_crash(output, subject, tool, tmp_path):
+    with subject.connect() as connection:
+        connection.call("SET", "k", "v")
+    port, archive, requests = subject.port, tmp_path / "archive", tmp_path / "requests"
+    requests.write_bytes(b"SET piped 1\r\n")
+    (tmp_path / "data.jsonl").write_text('{"key":"imported","value":"v"}\n')
+    (tmp_path / "file.aof").write_bytes(b"*1\r\n$4\r\nPING\r\n")
+    assert tool("archive", "init", archive).code == 0
+    assert tool("archive", "create", archive, "-p", port).code == 0
+    for words in [
+        ("archive", "create", archive, "-p", port),
+        ("archive", "list", archive),
+        ("archive", "show", archive, "latest"),
+        ("archive", "verify", archive),
+        ("archive", "repair", archive),
+        ("archive", "prune", archive, "--keep-last", 1),
+        ("archive", "init", tmp_path / "other"),
+        ("check", "aof", tmp_path / "file.aof"),
+        ("import", tmp_path / "data.jsonl", "-p", port),
+        ("import", tmp_path / "file.aof", "-p", port, "--replace"),
+        ("export", tmp_path / "out.rdb", "-p", port),
+        ("export", "-", "--format", "csv", "-p", port),
+        ("export", "-", "--format", "json", "-p", port),
+        ("cli", "-p", port, "--pipe"),
+        ("cli", "-p", port, "PING"),
+    ]:
+        with requests.open("rb") as stdin:
+            code, errors = printing(words, output, stdin)
+        assert code == 1 and "panicked" not in errors, (words, code, errors)
+        expected = "" if output == "closed" else "standard output: No space left on device"
+        assert (errors == "") if output == "closed" else (expected in errors), (words, errors)
+    with subject.connect() as connection:
+        assert connection.call("EXISTS", "imported", "piped") == 2

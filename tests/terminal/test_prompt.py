@@ -180,6 +180,25 @@ def test_reconnection(subject, prompt):
     answer(prompt, "ping", "PONG", "[2]> ")
 
 
+def test_nothing_runs_outside_a_transaction_that_is_lost(subject, prompt):
+    enter(prompt, "multi", "OK")
+    enter(prompt, "set a 1", "QUEUED")
+    kill(subject)
+    subject.start()
+    answer(prompt, "set b 1", "Error: Server closed the connection", "not connected> ")
+    answer(prompt, "exists a b", "(integer) 0", "> ")
+
+
+def test_a_line_that_is_no_utf_8_is_given_up(prompt):
+    prompt.type(b"set k \x80")
+    prompt.wait_for("is not UTF-8")
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "exists k", "(integer) 0")
+    enter(prompt, 'set k "\\x80"', "OK")
+    prompt.type("quit" + ENTER)
+    assert prompt.wait_end() == 0
+
+
 def test_scripts_in_several_lines(prompt):
     prompt.type("eval 'local a = 20" + ENTER)
     prompt.wait_for("  '> ")

@@ -310,6 +310,81 @@ def test_json_that_people_write(subject, tool):
     assert json.loads(result.out)["value"] and result.err == b""
 
 
+WRONG_JSON = [
+    '"value":"v","expires_at_ms":"4102444800123"',
+    '"value":"v","expires_at_ms":"x"',
+    '"value":"v","expires_at_ms":true',
+    '"value":"v","expires_at_ms":1.5',
+    '"value":"v","expires_at_ms":18446744073709551616',
+    '"type":"hash","value":[["f","v","x"]]',
+    '"type":"hash","value":[["f","v",1.5]]',
+    '"type":"hash","value":[["f"]]',
+    '"value":"v","database":"3"',
+    '"value":"v","database":-1',
+    '"value":"v","database":1.5',
+]
+WRONG_CSV = [
+    "k,string,4.1e12,,v,",
+    "k,string,x,,v,",
+    "k,string,1.5,,v,",
+    "k,string, 4102444800123,,v,",
+    "k,string,18446744073709551616,,v,",
+    "k,hash,,f,v,x",
+    'k,string,,,"v',
+    'k,string,,,"v"x,',
+    "k,string,,,v",
+    "k,string,,,v,,",
+]
+
+
+@pytest.mark.parametrize("line", WRONG_JSON + WRONG_CSV)
+def test_a_line_that_cannot_be_read_is_named_and_stores_nothing(line, subject, tool):
+    if line in WRONG_JSON:
+        form, text = "json", '{"key":"good","value":"v","expires_at_ms":4102444800123.0}\n{"key":"k",%s}\n' % line
+    else:
+        head = "key,type,expires_at_ms,field,value,field_expires_at_ms"
+        form, text = "csv", f"{head}\ngood,string,4102444800123,,v,\n{line}\nlater,string,,,v,\n"
+    place = b"line 2: " if form == "json" else b"line 3: "
+    result = tool("import", "-", "--format", form, "-p", subject.port, stdin=text.encode())
+    assert result.code == 1 and place in result.err, result
+    with subject.connect() as connection:
+        assert connection.call("KEYS", "*") == [b"good"]
+        assert connection.call("PEXPIRETIME", "good") == 4102444800123
+
+
+def test_numbers_keep_their_text(subject, tool):
+    text = b"""
+        {"key": "long", "value": 123456789012345678901}
+        {"key": "zero", "value": 1.10}
+        {"key": "hash", "type": "hash", "value": {"f": 1e3}}
+        {"key": "list", "type": "list", "value": [100000000000000000000, -0, 1E+2]}
+        {"key": "board", "type": "zset", "value": [["m", 1.50]]}
+    """
+    csv = b'key,type,field,value\nstream,stream,1-1,"[""f"",1.10]"\n'
+    for form, content in (("json", text), ("csv", csv)):
+        result = tool("import", "-", "--format", form, "-p", subject.port, stdin=content)
+        assert result.code == 0, result
+    with subject.connect() as connection:
+        assert connection.call("MGET", "long", "zero") == [b"123456789012345678901", b"1.10"]
+        assert connection.call("HGET", "hash", "f") == b"1e3"
+        assert connection.call("LRANGE", "list", 0, -1) == [b"100000000000000000000", b"-0", b"1E+2"]
+        assert connection.call("ZSCORE", "board", "m") == b"1.5"
+        assert connection.call("XRANGE", "stream", "-", "+") == [[b"1-1", [b"f", b"1.10"]]]
+
+
+def test_a_stream_that_fails_leaves_no_part(subject, tool):
+    text = b'{"key":"s","type":"stream","value":[["5-1",["f","v"]],["4-1",["f","v"]]]}\n{"key":"k","value":"v"}\n'
+    result = tool("import", "-", "--format", "json", "-p", subject.port, stdin=text)
+    assert result.code == 1 and b"1 failed" in result.out and b"equal or smaller" in result.err, result
+    with subject.connect() as connection:
+        assert connection.call("KEYS", "*") == [b"k"]
+        connection.call("SET", "s", "there")
+    # What was there before stays.
+    result = tool("import", "-", "--format", "json", "-p", subject.port, stdin=text)
+    with subject.connect() as connection:
+        assert connection.call("GET", "s") == b"there"
+
+
 def test_functions_travel_in_dumps(subject, start_server, tool):
     with subject.connect() as connection:
         connection.call("FUNCTION", "LOAD", "#!lua name=one\nredis.register_function('f', function() return 7 end)")
@@ -658,6 +733,21 @@ def test_what_expires_meanwhile_is_there_for_later_commands(subject, tool, tmp_p
         assert connection.call("HPEXPIRETIME", "hash", "FIELDS", 2, "b", "c") == [future, -1]
         connection.call("SELECT", 2)
         assert connection.call("DBSIZE") == 0
+
+
+@pytest.mark.parametrize(
+    "lines, told",
+    [
+        ([], b"imported 0 keys and ran 0 commands in "),
+        ([("SELECT", 0), ("SET", "a", 1)], b"imported 0 keys and ran 1 command in "),
+        ([("SET", "a", 1), ("SELECT", 1), ("SET", "b", 1)], b"imported 0 keys and ran 2 commands in "),
+    ],
+    ids=str,
+)
+def test_commands_of_append_only_files_are_counted(lines, told, subject, tool, tmp_path):
+    (tmp_path / "file.aof").write_bytes(b"".join(command(*line) for line in lines))
+    result = tool("import", tmp_path / "file.aof", "-p", subject.port)
+    assert result.code == 0 and result.out.startswith(told), result
 
 
 def test_the_end_of_an_append_only_file_may_be_torn(subject, tool, tmp_path):

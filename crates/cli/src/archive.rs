@@ -28,6 +28,7 @@ use mantissa_sys::process;
 use self::options::{Create, Export, Init, List, Place, Prune, Restore, Show, Verify, What};
 use crate::connection::Address;
 use crate::mode;
+use crate::output::{self, tell};
 use crate::target::Target;
 use crate::transfer::{self, ImportOptions};
 use crate::usage;
@@ -60,10 +61,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => output::fail(&error),
     }
 }
 
@@ -78,7 +76,7 @@ fn init(options: &Init) -> io::Result<bool> {
     let store = store_at(&options.archive)?;
     let Some(path) = &options.new_key_file else {
         Archive::init(store, None)?;
-        println!("made the archive {}", options.archive.display());
+        tell!("made the archive {}", options.archive.display())?;
         return Ok(true);
     };
     let key = KeyFile::generate()?;
@@ -87,8 +85,8 @@ fn init(options: &Init) -> io::Result<bool> {
         write_secret(path, &key.without_read())?;
     }
     Archive::init(store, Some(&key))?;
-    println!("made the archive {}, encrypted", options.archive.display());
-    println!("keep {} safe: without it nothing can be read", path.display());
+    tell!("made the archive {}, encrypted", options.archive.display())?;
+    tell!("keep {} safe: without it nothing can be read", path.display())?;
     Ok(true)
 }
 
@@ -139,7 +137,7 @@ fn create(options: &Create) -> io::Result<bool> {
     let facts = &snapshot.facts;
     let [all, new, stored] = [facts.bytes, facts.new_bytes, facts.stored_bytes].map(show::size);
     let keys = HumanCount(facts.keys);
-    println!("{}: {keys} keys, {all}, of which {new} are new and take {stored}", snapshot.name);
+    tell!("{}: {keys} keys, {all}, of which {new} are new and take {stored}", snapshot.name)?;
     Ok(true)
 }
 
@@ -203,16 +201,16 @@ fn list(options: &List) -> io::Result<bool> {
     if !options.json {
         archive.segments()?.chunk_by(Segment::is_followed_by).for_each(|range| out += &show::range(range));
     }
-    print!("{out}");
+    output::print(out.as_bytes())?;
     Ok(is_whole)
 }
 
 fn show(options: &Show) -> io::Result<bool> {
     let snapshot = options.place.open()?.find(&options.snapshot)?;
     if options.json {
-        println!("{}", show::object(&snapshot));
+        tell!("{}", show::object(&snapshot))?;
     } else {
-        println!("{}", show::page(&snapshot));
+        tell!("{}", show::page(&snapshot))?;
     }
     Ok(true)
 }
@@ -238,7 +236,7 @@ fn restore(options: &Restore) -> io::Result<bool> {
         archive.restore(&snapshot, &selection, out, &mut |done| bar.set_position(done))
     })?;
     bar.finish_and_clear();
-    tell_written(path, restored.keys);
+    tell_written(path, restored.keys)?;
     Ok(tell_gaps(restored.gaps))
 }
 
@@ -259,13 +257,13 @@ fn restore_at(options: &Restore, archive: &Archive<impl Store>, time_s: u64) -> 
         let folder = path.ok_or_else(|| {
             io::Error::other("--at takes a folder: mantissa archive restore ARCHIVE --at TIME FOLDER")
         })?;
-        println!("{}", point_in_time::restore(archive, time_s, folder)?);
+        tell!("{}", point_in_time::restore(archive, time_s, folder)?)?;
         return Ok(true);
     }
     let (found, is_whole) = match path {
         Some(path) => {
             let found = whole_file::write(path, |out| keys_in_time::write(archive, time_s, &selection, out))?;
-            tell_written(path, found.keys);
+            tell_written(path, found.keys)?;
             (found, true)
         }
         None => {
@@ -277,7 +275,7 @@ fn restore_at(options: &Restore, archive: &Archive<impl Store>, time_s: u64) -> 
         }
     };
     if path != Some(Path::new("-")) {
-        println!("from {}{}", found.snapshot.name, point_in_time::reached(&found.replayed, time_s));
+        tell!("from {}{}", found.snapshot.name, point_in_time::reached(&found.replayed, time_s))?;
     }
     Ok(is_whole)
 }
@@ -290,14 +288,15 @@ fn export(options: &Export) -> io::Result<bool> {
         archive.export(&snapshot, out, &mut |done| bar.set_position(done))
     })?;
     bar.finish_and_clear();
-    tell_written(&options.file, exported.keys);
+    tell_written(&options.file, exported.keys)?;
     Ok(true)
 }
 
-fn tell_written(path: &Path, keys: u64) {
-    if path != Path::new("-") {
-        println!("wrote {} keys to {}", HumanCount(keys), path.display());
+fn tell_written(path: &Path, keys: u64) -> io::Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
     }
+    tell!("wrote {} keys to {}", HumanCount(keys), path.display())
 }
 
 fn verify(options: &Verify) -> io::Result<bool> {
@@ -316,7 +315,7 @@ fn verify(options: &Verify) -> io::Result<bool> {
             checked.map(|checked| (snapshot.name, checked))
         });
         match checked {
-            Ok((name, checked)) => println!("{name}: {} keys are right", HumanCount(checked.keys)),
+            Ok((name, checked)) => tell!("{name}: {} keys are right", HumanCount(checked.keys))?,
             Err(error) => {
                 is_whole = false;
                 is_damaged |= error.kind() == io::ErrorKind::InvalidData;
@@ -344,14 +343,14 @@ fn prune(options: &Prune) -> io::Result<bool> {
     let pruned = options.place.open()?.prune(&options.retention(now_ms() / 1000), !options.dry_run)?;
     let removed = if options.dry_run { "would remove" } else { "removed" };
     for name in &pruned.snapshots {
-        println!("{removed} {name}");
+        tell!("{removed} {name}")?;
     }
     let (snapshots, packs) = (pruned.snapshots.len(), pruned.packs);
     let (bytes, kept) = (show::size(pruned.bytes), pruned.kept);
-    println!("{removed} {snapshots} snapshots and {packs} packs, which frees {bytes}; {kept} snapshots stay");
+    tell!("{removed} {snapshots} snapshots and {packs} packs, which frees {bytes}; {kept} snapshots stay")?;
     if pruned.rewritten > 0 {
         let moved = if options.dry_run { "would be" } else { "was" };
-        println!("what was needed of {} packs {moved} written to others", pruned.rewritten);
+        tell!("what was needed of {} packs {moved} written to others", pruned.rewritten)?;
     }
     Ok(true)
 }

@@ -39,6 +39,7 @@ use mio::{Events, Interest, Poll, Token};
 use self::engine::{Outcome, Plan};
 use self::options::{Form, Options};
 use self::workload::Test;
+use crate::output::tell;
 use crate::target::{Target, ask};
 use crate::usage;
 
@@ -145,7 +146,7 @@ fn run_with(mut options: Options) -> io::Result<bool> {
         }
         match options.form() {
             Form::Json => report::print_json(&options, &subject, &results, io::stdout().lock())?,
-            Form::Quiet | Form::Full => println!(),
+            Form::Quiet | Form::Full => tell!("")?,
             Form::Csv => {}
         }
         if let Some(path) = &options.html {
@@ -175,7 +176,7 @@ fn measure(options: &Options, subject: &Subject, test: &Test, shows_progress: bo
 fn idle(target: &Target, clients: usize) -> io::Result<bool> {
     /// What is readable may be no reply, with TLS.
     const REPLY_WAIT: Duration = Duration::from_millis(100);
-    println!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)");
+    tell!("Creating {clients} idle connections and waiting forever (Ctrl+C when done)")?;
     let mut connections = (0..clients).map(|_| target.open()).collect::<io::Result<Vec<_>>>()?;
     let mut poll = Poll::new()?;
     for (number, connection) in connections.iter().enumerate() {

@@ -294,6 +294,7 @@ impl Connection {
     }
 }
 
-fn closed() -> io::Error {
+/// The error of a connection that the server has ended.
+pub(crate) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "Server closed the connection")
 }

@@ -40,6 +40,10 @@ use crate::session::Session;
 /// The most lines that the history keeps.
 const HISTORY_LEN_MAX: usize = 5000;
 
+/// What a person is told who has typed a byte that the editor cannot show.
+const NOT_UTF_8: &str =
+    "\nThe line is given up: it is not UTF-8. Any byte can be an escape in quotes, as in \"\\xff\".\n";
+
 /// Reads and runs commands until the person leaves.
 pub(crate) fn run(session: &mut Session) -> io::Result<()> {
     session.set_interactive()?;
@@ -77,14 +81,14 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
                 }
                 return Ok(());
             }
-            Err(ReadlineError::Eof) if !begun.is_empty() => {
-                begun.clear();
-                print(b"Invalid argument(s)\n")?;
-                continue;
-            }
-            Err(ReadlineError::Eof) => return Ok(()),
-            Err(ReadlineError::Io(error)) => return Err(error),
-            Err(error) => return Err(io::Error::other(error)),
+            Err(error) => match given_up(&error, !begun.is_empty()) {
+                Some(told) => {
+                    begun.clear();
+                    print(told.as_bytes())?;
+                    continue;
+                }
+                None => return leave(error),
+            },
         };
         let text = if begun.is_empty() { line } else { format!("{begun}\n{line}") };
         let typed = paste::split(&text);
@@ -107,6 +111,24 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
                 helper.docs = Rc::clone(&docs);
             }
         }
+    }
+}
+
+/// What a person is told whose line cannot be read, if the next one can.
+fn given_up(error: &ReadlineError, is_begun: bool) -> Option<&'static str> {
+    match error {
+        ReadlineError::Eof if is_begun => Some("Invalid argument(s)\n"),
+        ReadlineError::Io(error) if error.kind() == io::ErrorKind::InvalidData => Some(NOT_UTF_8),
+        _ => None,
+    }
+}
+
+/// How the prompt ends after this.
+fn leave(error: ReadlineError) -> io::Result<()> {
+    match error {
+        ReadlineError::Eof => Ok(()),
+        ReadlineError::Io(error) => Err(error),
+        error => Err(io::Error::other(error)),
     }
 }
 

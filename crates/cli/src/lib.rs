@@ -62,12 +62,13 @@ pub use archive::run as archive;
 pub use benchmark::run as benchmark;
 pub use check::check;
 pub use manual::{completions, manual};
+pub use output::say;
 pub use probe::run as probe;
 pub use transfer::{export, import};
 pub use upgrade::run as upgrade;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -86,7 +87,8 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(settings) => settings,
         Err(message) => {
             if message == options::INVALID_QUOTES {
-                println!("{message}")
+                // Nothing is left to do if it cannot be printed.
+                let _ = output::tell!("{message}");
             } else {
                 eprintln!("{message}")
             }
@@ -104,17 +106,6 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             eprintln!("Error: {}", options::without_number(&error));
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Prints a text. Who has stopped reading wants no more of it.
-pub fn say(text: &[u8]) -> ExitCode {
-    match io::stdout().write_all(text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
     }
 }
 

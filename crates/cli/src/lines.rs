@@ -5,7 +5,8 @@ use std::io::{self, BufRead, IsTerminal};
 use mantissa_protocol::split_quoted;
 
 use crate::docs::Docs;
-use crate::output::print;
+use crate::options::without_number;
+use crate::output::{is_of_output, print};
 use crate::session::Session;
 
 /// What to do after a line.
@@ -21,13 +22,19 @@ pub(crate) enum Next {
     Quit,
 }
 
-/// Runs commands, one a line, until the input ends. What fails does not end the program.
+/// Runs commands, one a line, until the input ends. What fails does not end the program, nor does a lost
+/// connection: the next line makes it anew.
 pub(crate) fn run_all(session: &mut Session, mut input: impl BufRead) -> io::Result<()> {
     session.set_reads_lines();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        if run(session, &line, None)? == Next::Quit {
-            break;
+        match run(session, &line, None) {
+            Ok(Next::Quit) => break,
+            Ok(_) => {}
+            Err(error) if is_of_output(&error) => return Err(error),
+            // Reported already.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+            Err(error) => eprintln!("Error: {}", without_number(&error)),
         }
         line.clear();
     }
@@ -44,7 +51,10 @@ pub(crate) fn run(session: &mut Session, line: &[u8], docs: Option<&Docs>) -> io
     match (&first.to_ascii_lowercase()[..], rest) {
         (b"quit" | b"exit", []) => return Ok(Next::Quit),
         (b"clear", []) => print(b"\x1b[H\x1b[2J")?,
-        (b"help" | b"?", about) => print(help(docs, about, session.has_colours()).as_bytes())?,
+        (b"help" | b"?", about) => {
+            let fetched = if docs.is_none() && !about.is_empty() { fetch_docs(session)? } else { None };
+            print(help(docs.or(fetched.as_ref()), about, session.has_colours()).as_bytes())?;
+        }
         (b"connect", [host, port]) => return connect(session, host, port),
         _ => {
             let count = std::str::from_utf8(first).ok().and_then(|word| word.parse::<i64>().ok());
@@ -62,6 +72,13 @@ pub(crate) fn run(session: &mut Session, line: &[u8], docs: Option<&Docs>) -> io
         }
     }
     Ok(Next::Continue)
+}
+
+/// What the server says about its commands, on a connection of its own: that of the session may be within a
+/// transaction.
+fn fetch_docs(session: &Session) -> io::Result<Option<Docs>> {
+    let mut connection = session.shared_login().borrow().open()?;
+    Ok(Some(Docs::new(&connection.ask(&["COMMAND", "DOCS"])?)))
 }
 
 fn connect(session: &mut Session, host: &[u8], port: &[u8]) -> io::Result<Next> {

@@ -80,7 +80,7 @@ pub fn completions(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut program(), "mantissa", &mut text);
-    crate::say(&text)
+    crate::output::say(&text)
 }
 
 /// What the man pages of the program and of the server say beyond the options: a heading, then what is

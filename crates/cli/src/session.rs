@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_protocol::Value;
 
-use crate::connection::{Address, Connection};
+use crate::connection::{self, Address, Connection};
 use crate::format::{self, Format};
 use crate::options::{Settings, without_number};
 use crate::output::print;
@@ -204,8 +204,24 @@ impl Session {
         );
     }
 
-    /// The connection, made anew if it was lost.
+    /// Fails if the connection was lost within a transaction: what was meant for that must not run alone.
+    fn expect_transaction(&mut self) -> io::Result<()> {
+        if self.in_transaction && self.connection.as_mut().is_none_or(Connection::is_closed) {
+            self.lose();
+            return Err(connection::closed());
+        }
+        Ok(())
+    }
+
+    /// Forgets a connection that has ended.
+    fn lose(&mut self) {
+        self.connection = None;
+        self.in_transaction = false;
+    }
+
+    /// The connection, made anew if it was lost, but for one within a transaction: that is an error once.
     pub(crate) fn connection(&mut self) -> io::Result<&mut Connection> {
+        self.expect_transaction()?;
         if self.connection.as_mut().is_none_or(Connection::is_closed) {
             self.connect()?;
         }
@@ -272,6 +288,7 @@ impl Session {
     /// one that this is connected to.
     fn run_once(&mut self, command: &[Vec<u8>]) -> io::Result<Option<bool>> {
         let start = Instant::now();
+        self.expect_transaction()?;
         let connection = match self.connection() {
             Ok(connection) => connection,
             Err(error) => {
@@ -281,7 +298,7 @@ impl Session {
         };
         let result = connection.send(command).and_then(|()| self.receive(command, start));
         if result.is_err() {
-            self.connection = None;
+            self.lose();
         }
         match result {
             Err(error) if self.afterwards(command) == Afterwards::HangUp && is_end(&error) => Ok(Some(true)),

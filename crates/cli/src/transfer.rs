@@ -17,6 +17,7 @@
 //! | `dump` | RDB files |
 //! | `aof` | append-only files |
 //! | `postpone` | keys that expire while the commands of an append-only file are run |
+//! | `document`, `rows` | JSON and CSV as they stand in a file |
 //! | `item` | values as text: JSON lines and CSV |
 //! | `stream` | what a stream has beside its entries, as text |
 //! | `text` | text files |
@@ -25,11 +26,13 @@
 mod aof;
 mod beside;
 mod copy;
+mod document;
 mod dump;
 mod item;
 mod options;
 mod postpone;
 mod resume;
+mod rows;
 mod sink;
 mod small;
 mod source;
@@ -51,6 +54,7 @@ use self::options::{FileForm, Place};
 use self::sink::Tally;
 
 pub(crate) use self::options::{ExportOptions, ImportOptions};
+use crate::output::{self, tell};
 use crate::target::Target;
 use crate::usage;
 
@@ -72,7 +76,7 @@ pub fn import(args: impl Iterator<Item = OsString>) -> ExitCode {
             Place::File(path, FileForm::Aof) => return aof::import(&options, path, &target),
             Place::File(path, form) => text::import(&options, path, *form, &target)?,
         };
-        Ok(report("imported", &tally, start.elapsed()))
+        report("imported", &tally, start.elapsed())
     })
 }
 
@@ -98,7 +102,7 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
         if options.is_quiet() {
             return Ok(tally.failed == 0);
         }
-        Ok(report("exported", &tally, start.elapsed()))
+        report("exported", &tally, start.elapsed())
     })
 }
 
@@ -131,7 +135,7 @@ pub(crate) fn restore(
     let stored = dump::store(options, dump, None, target, None, &bar)?;
     bar.finish_and_clear();
     match stored.damage {
-        None => Ok(report("restored", &stored.tally, start.elapsed())),
+        None => report("restored", &stored.tally, start.elapsed()),
         Some(error) => {
             let text = format!("{error} ({} keys before that are stored)", stored.tally.stored);
             Err(io::Error::new(io::ErrorKind::InvalidData, text))
@@ -152,15 +156,12 @@ fn finish<T>(options: Result<T, ExitCode>, run: impl FnOnce(T) -> io::Result<boo
     match run(options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => output::fail(&error),
     }
 }
 
 /// Says what was done; whether nothing failed.
-fn report(done: &str, tally: &Tally, taken: Duration) -> bool {
+fn report(done: &str, tally: &Tally, taken: Duration) -> io::Result<bool> {
     let seconds = taken.as_secs_f64();
     let mut what = format!("{} keys", tally.stored);
     for (count, noun) in [(tally.libraries, LIBRARY), (tally.users, USER)] {
@@ -171,11 +172,11 @@ fn report(done: &str, tally: &Tally, taken: Duration) -> bool {
     let rate = speed(tally.stored as f64 / seconds.max(1e-9));
     // A shorter time says nothing of the speed.
     let rate = if seconds >= 0.1 { format!(" ({rate} keys/s)") } else { String::new() };
-    println!("{done} {what} in {seconds:.2} seconds{rate}{}", tally.notes());
+    let told = tell!("{done} {what} in {seconds:.2} seconds{rate}{}", tally.notes());
     if let Some(error) = &tally.first_error {
         eprintln!("The first failure: {error}");
     }
-    tally.is_complete()
+    told.map(|()| tally.is_complete())
 }
 
 /// A number for people, with three digits that count and its thousands apart.

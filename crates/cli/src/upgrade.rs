@@ -11,6 +11,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use mantissa_protocol::Value;
 
+use crate::output::{self, tell};
 use crate::target::{TargetOptions, ask};
 use crate::usage;
 
@@ -48,15 +49,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(options) => options,
         Err(error) => return usage::explain::<UpgradeOptions>(&args, &error),
     };
-    match upgrade(&options) {
-        Ok(text) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+    match upgrade(&options).and_then(|text| tell!("{text}")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fail(&error),
     }
 }
 

@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::output;
+
 /// Prints what there is to say instead of running, and gives the exit code. `-h` at the end asks for help, as
 /// it does where redis-cli reads it; elsewhere it names a host. A program called as one of Redis's speaks as
 /// that one does.
 pub(crate) fn explain<T: CommandFactory>(args: &[OsString], error: &clap::Error) -> ExitCode {
     let last = args.last().and_then(|word| word.to_str()).unwrap_or_default();
     if last == "-h" && error.kind() == ErrorKind::InvalidValue {
-        print!("{}", T::command().render_help());
-        return ExitCode::SUCCESS;
+        return output::say(T::command().render_help().to_string().as_bytes());
     }
     let name = args.first().and_then(|name| name.to_str()).unwrap_or_default();
     if error.use_stderr() && (name.starts_with("redis-") || name.starts_with("valkey-")) {

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use crate::output::Output;
 use crate::unfinished::Unfinished;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -16,7 +17,7 @@ pub(crate) fn write<T>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<T>,
 ) -> io::Result<T> {
     if path == Path::new("-") {
-        return write_through(io::stdout(), write);
+        return write_through(Output, write);
     }
     let real = fs::canonicalize(path);
     let path = real.as_deref().unwrap_or(path);

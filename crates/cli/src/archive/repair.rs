@@ -7,6 +7,7 @@ use mantissa_archive::{Gap, Incomplete, Place, Repaired};
 use mantissa_protocol::put_quoted;
 
 use super::options::Repair;
+use crate::output;
 
 pub(super) fn repair(options: &Repair) -> io::Result<bool> {
     let archive = options.place.open()?;
@@ -20,7 +21,7 @@ pub(super) fn repair(options: &Repair) -> io::Result<bool> {
     });
     bar.finish_and_clear();
     let repaired = repaired?;
-    print!("{}", told(&repaired, options.dry_run));
+    output::print(told(&repaired, options.dry_run).as_bytes())?;
     let is_readable = |object: &String| !object.starts_with("snapshots/") && !object.starts_with("log/");
     Ok(repaired.incomplete.is_empty() && repaired.set_aside.iter().all(is_readable))
 }

@@ -10,6 +10,7 @@ use super::report::{as_value, milliseconds, number, text};
 use super::workload::Test;
 use super::{Measured, Subject, measure, page};
 use crate::format;
+use crate::output::tell;
 
 /// Student's t for 95 % confidence, by degrees of freedom from 1; beyond the last, the normal distribution's.
 const STUDENT_T: [f64; 30] = [
@@ -88,9 +89,9 @@ pub(crate) fn run(options: &Options, one: &Subject, other: &Subject, tests: &[Te
     let shows_progress = io::stdout().is_terminal();
     let mut all = Vec::new();
     if options.form() == Form::Csv {
-        println!("\"test\",\"figure\",\"ratio\",\"low\",\"high\"");
+        tell!("\"test\",\"figure\",\"ratio\",\"low\",\"high\"")?;
     } else if options.form() != Form::Json {
-        println!("A: {}\nB: {}\n{} rounds\n", one.name, other.name, options.rounds);
+        tell!("A: {}\nB: {}\n{} rounds\n", one.name, other.name, options.rounds)?;
     }
     for test in tests {
         let mut pairs = Pairs { title: test.title.clone(), rounds: Vec::new() };

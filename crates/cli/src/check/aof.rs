@@ -5,7 +5,7 @@
 //! before. Before a file is truncated a copy is made and made durable.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,13 +15,25 @@ use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 use super::analysis::{Analysis, Tally, analyze};
 use super::{AofOptions, progress_bar};
 use crate::aof_files::{AofPart, Role, parts_of};
+use crate::output::{self, tell};
 
 /// Why there is nothing more to do; printed to the error output.
-struct Failure(String);
+struct Failure(io::Error);
 
 impl Failure {
+    fn new(reason: String) -> Self {
+        Failure(io::Error::other(reason))
+    }
+
     fn of_file(path: &Path, error: &io::Error) -> Self {
-        Failure(format!("{}: {error}", path.display()))
+        Failure::new(format!("{}: {error}", path.display()))
+    }
+}
+
+/// What cannot be printed ends the check, so that nothing is truncated without a word.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure(error)
     }
 }
 
@@ -39,10 +51,7 @@ pub(super) fn check(options: &AofOptions) -> ExitCode {
     match Check::new(options).and_then(Check::run) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(Failure(reason)) => {
-            eprintln!("{reason}");
-            ExitCode::FAILURE
-        }
+        Err(Failure(error)) => output::fail(&error),
     }
 }
 
@@ -59,7 +68,7 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(options: &'a AofOptions) -> Result<Self, Failure> {
         let storage = FileSystem;
-        let parts = parts_of(&options.path).map_err(Failure)?;
+        let parts = parts_of(&options.path).map_err(Failure::new)?;
         let is_old_style = parts.iter().any(|part| part.role == Role::OldStyle);
         let mut targets = Vec::new();
         for AofPart { path, name, role } in parts {
@@ -75,7 +84,7 @@ impl<'a> Check<'a> {
 
     /// Whether everything is valid, or has been made so.
     fn run(mut self) -> Result<bool, Failure> {
-        println!("Start checking {} AOF", if self.is_old_style { "Old-Style" } else { "Multi Part" });
+        tell!("Start checking {} AOF", if self.is_old_style { "Old-Style" } else { "Multi Part" })?;
         let targets = std::mem::take(&mut self.targets);
         let bar = progress_bar(targets.iter().map(|target| target.bytes).sum());
         let mut before = 0;
@@ -85,11 +94,11 @@ impl<'a> Check<'a> {
             match target.role {
                 Role::Base => {
                     let format = if has_preamble { "RDB" } else { "RESP" };
-                    bar.suspend(|| println!("Start to check BASE AOF ({format} format)."));
+                    bar.suspend(|| tell!("Start to check BASE AOF ({format} format)."))?;
                 }
                 Role::Increment if !has_increments => {
                     has_increments = true;
-                    bar.suspend(|| println!("Start to check INCR files."));
+                    bar.suspend(|| tell!("Start to check INCR files."))?;
                 }
                 _ => {}
             }
@@ -103,14 +112,14 @@ impl<'a> Check<'a> {
             let is_valid = bar.suspend(|| self.settle(target, &analysis, is_last))?;
             if !is_valid {
                 bar.finish_and_clear();
-                self.print_summary();
+                self.print_summary()?;
                 return Ok(false);
             }
         }
         bar.finish_and_clear();
-        self.print_summary();
+        self.print_summary()?;
         if !self.is_old_style {
-            println!("All AOF files and manifest are valid");
+            tell!("All AOF files and manifest are valid")?;
         }
         Ok(true)
     }
@@ -128,47 +137,47 @@ impl<'a> Check<'a> {
             Role::OldStyle => "AOF",
         };
         if target.bytes == 0 {
-            println!("{label} {name} is empty");
+            tell!("{label} {name} is empty")?;
             return Ok(true);
         }
         if analysis.preamble.is_some() && !analysis.is_preamble_damaged() {
-            println!("RDB preamble is OK, proceeding with AOF tail...");
+            tell!("RDB preamble is OK, proceeding with AOF tail...")?;
         }
         if let (Some(until_s), None) = (self.options.truncate_to_timestamp, &analysis.damage) {
             if analysis.truncation.is_none() {
-                println!("Truncate nothing in AOF {name} to timestamp {until_s}");
-                println!("{label} {name} is valid");
+                tell!("Truncate nothing in AOF {name} to timestamp {until_s}")?;
+                tell!("{label} {name} is valid")?;
                 return Ok(true);
             }
             return self.truncate_to_time(target, analysis, until_s, is_last);
         }
         if let Some(damage) = &analysis.damage {
-            println!("AOF {name}: {damage}");
+            tell!("AOF {name}: {damage}")?;
         }
         let Analysis { bytes, whole_end, .. } = *analysis;
-        println!(
+        tell!(
             "AOF analyzed: filename={name}, size={bytes}, ok_up_to={whole_end}, ok_up_to_line={}, diff={}",
             self.tally.line,
             bytes - whole_end
-        );
+        )?;
         if analysis.damage.is_none() {
             if whole_end < bytes {
-                println!("AOF {name}: its last {} bytes are preallocated for more", bytes - whole_end);
+                tell!("AOF {name}: its last {} bytes are preallocated for more", bytes - whole_end)?;
             }
-            println!("{label} {name} is valid");
+            tell!("{label} {name} is valid")?;
             return Ok(true);
         }
         if analysis.is_preamble_damaged() {
-            println!("The RDB part of AOF {name} is damaged: this cannot be repaired by cutting.");
+            tell!("The RDB part of AOF {name} is damaged: this cannot be repaired by cutting.")?;
             return Ok(false);
         }
         if !self.options.fix {
-            println!("AOF {name} is not valid. Use the --fix option to try fixing it.");
+            tell!("AOF {name} is not valid. Use the --fix option to try fixing it.")?;
             return Ok(false);
         }
         if !is_last {
-            println!("Failed to truncate AOF {name} because it is not the last file");
-            self.explain_order(target);
+            tell!("Failed to truncate AOF {name} because it is not the last file")?;
+            self.explain_order(target)?;
             return Ok(false);
         }
         self.repair(target, analysis)
@@ -183,26 +192,26 @@ impl<'a> Check<'a> {
     ) -> Result<bool, Failure> {
         let (name, length) = (&target.name, analysis.whole_end);
         if length == 0 {
-            println!("AOF {name} has nothing before timestamp {until_s}, aborting...");
+            tell!("AOF {name} has nothing before timestamp {until_s}, aborting...")?;
             return Ok(false);
         }
         if !is_last {
-            println!(
+            tell!(
                 "Failed to truncate AOF {name} to timestamp {until_s} to offset {length} because it is not \
                  the last file."
-            );
-            self.explain_order(target);
+            )?;
+            self.explain_order(target)?;
             return Ok(false);
         }
         self.truncate(target, analysis, &format!(" to timestamp {until_s}"))
     }
 
-    fn explain_order(&self, target: &Target) {
-        println!(
+    fn explain_order(&self, target: &Target) -> io::Result<()> {
+        tell!(
             "The files after it build on it. To give them up, remove their lines from the manifest, move \
              them away, and check again; then {} can be truncated.",
             target.name
-        );
+        )
     }
 
     /// Asks, and truncates the file where it is whole. True if that was done.
@@ -210,9 +219,9 @@ impl<'a> Check<'a> {
         let Target { name, bytes, .. } = target;
         let length = analysis.whole_end;
         let lost = bytes - length;
-        println!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes");
+        tell!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes")?;
         if !self.options.yes && !confirmed() {
-            println!("Aborting...");
+            tell!("Aborting...")?;
             return Ok(false);
         }
         self.truncate(target, analysis, "")
@@ -221,17 +230,18 @@ impl<'a> Check<'a> {
     /// Keeps a copy, and truncates the file where it is whole. True if that was done.
     fn truncate(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
         let (Target { path, name, .. }, length) = (target, analysis.whole_end);
-        let failed = |what: &str, error: &io::Error| Failure(format!("Failed to {what} AOF {name}: {error}"));
+        let failed =
+            |what: &str, error: &io::Error| Failure::new(format!("Failed to {what} AOF {name}: {error}"));
         let copy = self.copy_path(path).map_err(|error| failed("copy", &error))?;
         self.storage
             .copy(path, &copy)
             .and_then(|_| self.storage.sync_directory(directory_of(&copy)))
             .map_err(|error| failed("copy", &error))?;
-        println!("The file as it was is kept as {}", copy.display());
+        tell!("The file as it was is kept as {}", copy.display())?;
         let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
         preallocation::truncate(&mut *file, length, &analysis.patches)
             .map_err(|error| failed("truncate", &error))?;
-        println!("Successfully truncated AOF {name}{to_what}");
+        tell!("Successfully truncated AOF {name}{to_what}")?;
         Ok(true)
     }
 
@@ -256,30 +266,30 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn print_summary(&self) {
+    fn print_summary(&self) -> io::Result<()> {
         for line in &self.bases {
-            println!("{line}");
+            tell!("{line}")?;
         }
         let mut last = None;
         for ((database, kind), count) in &self.tally.commands {
             if last.replace(database) != Some(database) {
-                println!("commands, database {database}: they name {}", self.tally.keys_of(*database));
+                tell!("commands, database {database}: they name {}", self.tally.keys_of(*database))?;
             }
-            println!("commands, database {database}: {count} on type {kind}");
+            tell!("commands, database {database}: {count} on type {kind}")?;
         }
         if self.tally.transactions > 0 {
-            println!("transactions: {}", self.tally.transactions);
+            tell!("transactions: {}", self.tally.transactions)?;
         }
         if let Some((first_s, last_s)) = self.tally.times_s {
-            println!("timestamps: {first_s} to {last_s}");
+            tell!("timestamps: {first_s} to {last_s}")?;
         }
+        Ok(())
     }
 }
 
 fn confirmed() -> bool {
-    print!("Continue? [y/N]: ");
     let mut answer = String::new();
     // Without an answer the answer is no.
-    let read = io::stdout().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
+    let read = output::print(b"Continue? [y/N]: ").and_then(|()| io::stdin().lock().read_line(&mut answer));
     read.is_ok() && answer.starts_with(['y', 'Y'])
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use mantissa_protocol::{Value, encode_request};
 
 use crate::connection::Connection;
+use crate::output::tell;
 use crate::session::Session;
 
 /// How often it is checked whether the server has been silent for too long.
@@ -37,13 +38,15 @@ pub(crate) fn run(session: Session) -> io::Result<bool> {
     let sent = send(&mut writer, &last_word);
     // The only place where it is set.
     let _ = sent_at.set(Instant::now());
-    if sent.is_ok() {
-        println!("All data transferred. Waiting for the last reply...");
-    }
+    let told = match &sent {
+        Ok(()) => tell!("All data transferred. Waiting for the last reply..."),
+        Err(_) => Ok(()),
+    };
+    // Also if nobody reads what is printed: a server drops requests of those who leave before the replies.
     let counts = reader.join().map_err(|_| io::Error::other("the reader of replies failed"))??;
-    sent?;
-    println!("Last reply received from server.");
-    println!("errors: {}, replies: {}", counts.errors, counts.replies);
+    sent.and(told)?;
+    tell!("Last reply received from server.")?;
+    tell!("errors: {}, replies: {}", counts.errors, counts.replies)?;
     Ok(counts.errors == 0)
 }
 

@@ -20,6 +20,7 @@ use mantissa_persist::aof::{Item, Manifest, Reader, has_preamble};
 use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
 use mantissa_protocol::{Args, Value, encode_request};
 
+use super::beside::counted;
 use super::options::{ExportOptions, ImportOptions};
 use super::postpone::Postponed;
 use super::sink::Tally;
@@ -27,6 +28,7 @@ use super::source::databases;
 use super::{dump, now_ms, progress};
 use crate::aof_files::{AofPart, parts_of};
 use crate::connection::Connection;
+use crate::output::tell;
 use crate::target::Target;
 
 /// How many bytes of commands are sent at a time, but for one that is longer.
@@ -46,7 +48,7 @@ struct Replay {
     /// Commands to send, and how many.
     encoded: Vec<u8>,
     waiting: usize,
-    /// Commands that were run, and that failed.
+    /// Commands of the files that were run, but for SELECT, and that failed.
     run: u64,
     failed: u64,
     first_error: Option<String>,
@@ -82,6 +84,7 @@ impl Replay {
             let index = std::str::from_utf8(index).ok().and_then(|text| text.parse().ok());
             self.database = index.unwrap_or(self.database);
         }
+        self.run += u64::from(!is_select);
         match self.postponed.rewrite(self.database, command) {
             Some(words) => encode_request(&mut self.encoded, &words),
             None => encode_request(&mut self.encoded, command.iter()),
@@ -111,7 +114,6 @@ impl Replay {
         self.connection.send_encoded(&self.encoded)?;
         self.encoded.clear();
         for _ in 0..std::mem::take(&mut self.waiting) {
-            self.run += 1;
             match self.connection.receive_reply()? {
                 // What a transaction did.
                 Value::Array(replies) => replies.iter().for_each(|reply| self.look_at(reply)),
@@ -222,10 +224,10 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     }
     bar.finish_and_clear();
     replay.postponed.settle(&mut target.open()?)?;
-    println!(
-        "imported {} keys and ran {} commands in {:.2} seconds{}{}",
+    let told = tell!(
+        "imported {} keys and ran {} in {:.2} seconds{}{}",
         keys.stored,
-        replay.run,
+        counted(replay.run, ("command", "commands")),
         start.elapsed().as_secs_f64(),
         keys.notes(),
         if replay.failed > 0 { format!(", {} failed", replay.failed) } else { String::new() }
@@ -236,7 +238,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     }
     match damage {
         Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage)),
-        None => Ok(keys.is_complete() && replay.failed == 0),
+        None => told.map(|()| keys.is_complete() && replay.failed == 0),
     }
 }
 

@@ -8,6 +8,7 @@ use mantissa_protocol::Value;
 use super::options::ImportOptions;
 use super::sink::Tally;
 use crate::connection::Connection;
+use crate::output::tell;
 use crate::target::Target;
 
 /// The user that every server has.
@@ -94,19 +95,19 @@ impl Beside {
     }
 
     /// Compares what is copied by these options with what another server has; whether all is the same.
-    pub(crate) fn verify(&self, options: &ImportOptions, other: &Beside) -> bool {
+    pub(crate) fn verify(&self, options: &ImportOptions, other: &Beside) -> io::Result<bool> {
         let mut same = true;
         if options.copies_all() && self.library_count() > 0 {
-            same &= verify_each(&self.libraries, &other.libraries, LIBRARY);
+            same &= verify_each(&self.libraries, &other.libraries, LIBRARY)?;
         }
         if options.acl_users {
             let named = |beside: &Beside| -> BTreeMap<String, String> {
                 let all = beside.users.clone().into_iter();
                 all.filter(|(name, _)| options.replace || name != DEFAULT_USER).collect()
             };
-            same &= verify_each(&named(self), &named(other), USER);
+            same &= verify_each(&named(self), &named(other), USER)?;
         }
-        same
+        Ok(same)
     }
 }
 
@@ -141,7 +142,11 @@ pub(crate) fn load_library(
 }
 
 /// Says how many are the same on both sides; whether all are.
-fn verify_each<K: Ord, V: PartialEq>(ours: &BTreeMap<K, V>, theirs: &BTreeMap<K, V>, noun: Noun) -> bool {
+fn verify_each<K: Ord, V: PartialEq>(
+    ours: &BTreeMap<K, V>,
+    theirs: &BTreeMap<K, V>,
+    noun: Noun,
+) -> io::Result<bool> {
     let (mut same, mut missing, mut different) = (0, 0, 0);
     for (name, value) in ours {
         match theirs.get(name) {
@@ -157,8 +162,8 @@ fn verify_each<K: Ord, V: PartialEq>(ours: &BTreeMap<K, V>, theirs: &BTreeMap<K,
             line += &format!(", {count} {}", if count == 1 { one } else { several });
         }
     }
-    println!("{line}");
-    missing + different == 0
+    tell!("{line}")?;
+    Ok(missing + different == 0)
 }
 
 /// The rules of a user as arguments: a selector in parentheses is one.

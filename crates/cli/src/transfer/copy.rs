@@ -72,10 +72,10 @@ pub(crate) fn run(options: &ImportOptions, source: &Target, target: &Target) -> 
     {
         bookmark.remove()?;
     }
-    let mut succeeded = report("imported", &tally, start.elapsed());
+    let mut succeeded = report("imported", &tally, start.elapsed())?;
     if options.verify {
         succeeded &= verify::run(options, &source, &target, &all)?;
-        succeeded &= beside.verify(options, &Beside::of(&target)?);
+        succeeded &= beside.verify(options, &Beside::of(&target)?)?;
     }
     Ok(succeeded)
 }

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::io;
 
 use mantissa_protocol::Value;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
+use super::document::{self, Members, member};
 use super::source::checked;
 use super::stream::{Counters, Group, State, stream_commands};
 use crate::connection::Connection;
@@ -269,52 +271,29 @@ impl Item {
         Json::Object(object)
     }
 
-    /// The key that a JSON object describes.
-    pub(crate) fn from_json(object: &Json) -> Result<Item, String> {
-        let key = json_to_text(&object["key"]).ok_or("'key' is missing")?;
-        let value = &object["value"];
-        let database = object.get("database").and_then(Json::as_u64).unwrap_or(0);
-        let texts =
-            |value: &Json| -> Option<Vec<Vec<u8>>> { value.as_array()?.iter().map(json_to_text).collect() };
-        // An object is as good as an array of pairs, where its names are text.
-        let pairs = |value: &Json| -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
-            if let Some(object) = value.as_object() {
-                let pairs = object
-                    .iter()
-                    .map(|(name, value)| Some((name.clone().into_bytes(), json_to_text(value)?)));
-                return pairs.collect();
-            }
-            let pairs =
-                value.as_array()?.iter().map(|pair| Some((json_to_text(&pair[0])?, json_to_text(&pair[1])?)));
-            pairs.collect()
-        };
-        let data = match object["type"].as_str().unwrap_or("string") {
-            "string" => json_to_text(value).map(Data::Text),
-            "list" => texts(value).map(Data::List),
-            "set" => texts(value).map(Data::Set),
-            "hash" => pairs(value).map(|pairs| {
-                let expires_at_ms =
-                    |i: usize| value.get(i).and_then(|field| field.get(2)).and_then(Json::as_i64);
-                let fields = pairs.into_iter().enumerate();
-                Data::Hash(fields.map(|(i, (field, value))| (field, value, expires_at_ms(i))).collect())
-            }),
-            "zset" => pairs(value).map(Data::SortedSet),
-            "stream" => value.as_array().and_then(|entries| {
-                let entries = entries.iter().map(|entry| Some((json_to_text(&entry[0])?, texts(&entry[1])?)));
-                let groups = object.get("groups").and_then(Json::as_array).into_iter().flatten();
-                let counters = object.get("stream");
-                let state = State {
-                    counters: counters.map_or(Some(None), |value| Counters::from_json(value).map(Some))?,
-                    groups: groups.map(Group::from_json).collect::<Option<_>>()?,
-                };
-                Some(Data::Stream(entries.collect::<Option<_>>()?, state))
-            }),
+    /// The key that a line of JSON describes.
+    pub(crate) fn from_json(line: &str) -> Result<Item, String> {
+        let object = document::members(line)?;
+        let key = member(&object, "key").and_then(document::bytes).ok_or("'key' is missing")?;
+        let database = member(&object, "database").map_or(Some(0), document::integer);
+        let expires_at_ms = member(&object, "expires_at_ms").map(expiry_of).transpose()?;
+        let kind = member(&object, "type").map_or(Some("string".to_owned()), document::string);
+        let value = member(&object, "value").ok_or("'value' is missing")?;
+        let data = match kind.as_deref().unwrap_or_default() {
+            "string" => document::bytes(value).map(Data::Text),
+            "list" => all_bytes(value).map(Data::List),
+            "set" => all_bytes(value).map(Data::Set),
+            "hash" => fields_of(value)?.map(Data::Hash),
+            "zset" => scores_of(value).map(Data::SortedSet),
+            "stream" => stream_of(value, &object),
             other => return Err(format!("'{other}' is no type")),
         };
         Ok(Item {
-            database: u32::try_from(database).map_err(|_| "the database is out of range")?,
+            database: database
+                .and_then(|database| u32::try_from(database).ok())
+                .ok_or("the database is no number")?,
             key,
-            expires_at_ms: object.get("expires_at_ms").and_then(Json::as_i64),
+            expires_at_ms,
             data: data.ok_or("'value' does not fit the type")?,
         })
     }
@@ -360,17 +339,19 @@ impl Item {
     pub(crate) fn from_csv(line: &[&[u8]; 7]) -> Result<Item, String> {
         let [database, key, kind, expiry, field, value, field_expiry] = *line;
         let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+        let time = |text: &[u8]| match text {
+            b"" => Ok(None),
+            text => number(text).map(Some).ok_or_else(|| no_expiry(&text.escape_ascii().to_string())),
+        };
+        let (expires_at_ms, field_expires_at_ms) = (time(expiry)?, time(field_expiry)?);
         let (field, value) = (field.to_vec(), value.to_vec());
         let data = match kind {
             b"string" | b"" => Data::Text(value),
             b"list" => Data::List(vec![value]),
             b"set" => Data::Set(vec![value]),
-            b"hash" => Data::Hash(vec![(field, value, number(field_expiry))]),
+            b"hash" => Data::Hash(vec![(field, value, field_expires_at_ms)]),
             b"zset" => Data::SortedSet(vec![(field, value)]),
-            b"stream" => {
-                let read = serde_json::from_slice::<Json>(&value).ok();
-                stream_part(field, &read.unwrap_or_default()).ok_or("the value is no JSON of a stream")?
-            }
+            b"stream" => stream_part(field, &value).ok_or("the value is no JSON of a stream")?,
             other => return Err(format!("'{}' is no type", other.escape_ascii())),
         };
         let database = if database.is_empty() { Some(0) } else { number(database) };
@@ -378,7 +359,7 @@ impl Item {
         Ok(Item {
             database: database.ok_or("the database is no number")?,
             key: key.to_vec(),
-            expires_at_ms: number(expiry),
+            expires_at_ms,
             data,
         })
     }
@@ -403,16 +384,79 @@ impl Item {
     }
 }
 
+/// When something expires, in milliseconds of unix time.
+fn expiry_of(value: &RawValue) -> Result<i64, String> {
+    document::integer(value).ok_or_else(|| no_expiry(value.get()))
+}
+
+fn no_expiry(text: &str) -> String {
+    format!("the expiry is no number of milliseconds: {text}")
+}
+
+fn all_bytes(value: &RawValue) -> Option<Vec<Vec<u8>>> {
+    document::array(value)?.into_iter().map(document::bytes).collect()
+}
+
+/// The fields of a hash: arrays of field, value and perhaps expiry. An object is as good, where the names are
+/// text.
+fn fields_of(value: &RawValue) -> Result<Option<Vec<Field>>, String> {
+    if let Some(object) = document::object(value) {
+        let fields = object.into_iter();
+        let fields = fields.map(|(name, value)| Some((name.into_bytes(), document::bytes(value)?, None)));
+        return Ok(fields.collect());
+    }
+    let Some(elements) = document::array(value) else { return Ok(None) };
+    let mut fields = Vec::with_capacity(elements.len());
+    for element in elements {
+        let parts = document::array(element).unwrap_or_default();
+        let (&[field, value] | &[field, value, _]) = parts.as_slice() else { return Ok(None) };
+        let expiry = parts.get(2).filter(|expiry| expiry.get() != "null");
+        let expires_at_ms = expiry.map(|expiry| expiry_of(expiry)).transpose()?;
+        let (Some(field), Some(value)) = (document::bytes(field), document::bytes(value)) else {
+            return Ok(None);
+        };
+        fields.push((field, value, expires_at_ms));
+    }
+    Ok(Some(fields))
+}
+
+/// The members of a sorted set and their scores, as arrays or as an object.
+fn scores_of(value: &RawValue) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    if let Some(object) = document::object(value) {
+        let members = object.into_iter();
+        return members.map(|(name, score)| Some((name.into_bytes(), document::bytes(score)?))).collect();
+    }
+    let pairs = document::array(value)?.into_iter().map(|pair| match document::array(pair)?.as_slice() {
+        [member, score] => Some((document::bytes(member)?, document::bytes(score)?)),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// A stream: its entries, and what an object has beside them.
+fn stream_of(value: &RawValue, object: &Members<'_>) -> Option<Data> {
+    let entries = document::array(value)?.into_iter().map(|entry| match document::array(entry)?.as_slice() {
+        [id, fields] => Some((document::bytes(id)?, all_bytes(fields)?)),
+        _ => None,
+    });
+    let entries = entries.collect::<Option<_>>()?;
+    let counters = member(object, "stream");
+    let groups = member(object, "groups").map_or(Some(Vec::new()), document::array)?;
+    let state = State {
+        counters: counters.map_or(Some(None), |value| Counters::from_json(value).map(Some))?,
+        groups: groups.into_iter().map(Group::from_json).collect::<Option<_>>()?,
+    };
+    Some(Data::Stream(entries, state))
+}
+
 /// What a line of a CSV file says of a stream: an entry, its counters or a group.
-fn stream_part(field: Vec<u8>, value: &Json) -> Option<Data> {
+fn stream_part(field: Vec<u8>, value: &[u8]) -> Option<Data> {
+    let value: &RawValue = serde_json::from_slice(value).ok()?;
     let mut state = State::default();
     match field.as_slice() {
         b"stream" => state.counters = Some(Counters::from_json(value)?),
         b"group" => state.groups.push(Group::from_json(value)?),
-        _ => {
-            let fields = value.as_array()?.iter().map(json_to_text).collect::<Option<_>>()?;
-            return Some(Data::Stream(vec![(field, fields)], state));
-        }
+        _ => return Some(Data::Stream(vec![(field, all_bytes(value)?)], state)),
     }
     Some(Data::Stream(Vec::new(), state))
 }
@@ -422,24 +466,6 @@ pub(crate) fn text_to_json(text: &[u8]) -> Json {
     match std::str::from_utf8(text) {
         Ok(text) => json!(text),
         Err(_) => json!({ "hex": text.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
-    }
-}
-
-/// Text from JSON; numbers and booleans are as good as their text.
-pub(crate) fn json_to_text(value: &Json) -> Option<Vec<u8>> {
-    match value {
-        Json::String(text) => Some(text.clone().into_bytes()),
-        Json::Number(number) => Some(number.to_string().into_bytes()),
-        Json::Bool(value) => Some(value.to_string().into_bytes()),
-        Json::Object(object) => {
-            let hex = object.get("hex")?.as_str()?.as_bytes();
-            let bytes = hex.chunks(2).map(|digits| {
-                let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?;
-                u8::from_str_radix(digits, 16).ok()
-            });
-            bytes.collect()
-        }
-        _ => None,
     }
 }
 
@@ -497,8 +523,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         for item in items() {
             let line = item.to_json().to_string();
-            let object = serde_json::from_str(&line).expect("JSON");
-            assert_eq!(Item::from_json(&object), Ok(item.clone()), "{line}");
+            assert_eq!(Item::from_json(&line), Ok(item.clone()), "{line}");
             let mut read: Option<Item> = None;
             for line in item.to_csv() {
                 let mut next = Item::from_csv(&line.each_ref().map(Vec::as_slice)).expect("a valid line");
@@ -520,9 +545,19 @@ mod tests {
             r#"{"key":"k","type":"none","value":"x"}"#,
             r#"{"key":{"hex":"0"},"value":"x"}"#,
             r#"[1]"#,
+            r#"{"key":"k","value":"x","type":5}"#,
+            r#"{"key":"k","value":"x","database":"3"}"#,
+            r#"{"key":"k","value":"x","database":-1}"#,
+            r#"{"key":"k","value":"x","database":1.5}"#,
+            r#"{"key":"k","value":"x","expires_at_ms":"4102444800123"}"#,
+            r#"{"key":"k","value":"x","expires_at_ms":true}"#,
+            r#"{"key":"k","value":"x","expires_at_ms":1.5}"#,
+            r#"{"key":"k","type":"hash","value":[["f","v","x"]]}"#,
+            r#"{"key":"k","type":"hash","value":[["f"]]}"#,
+            r#"{"key":"k","type":"zset","value":[["m",1,2]]}"#,
+            r#"{"key":"k","type":"stream","value":[],"groups":[{"name":"g"}]}"#,
         ] {
-            let object = serde_json::from_str(wrong).expect("JSON");
-            assert!(Item::from_json(&object).is_err(), "{wrong}");
+            assert!(Item::from_json(wrong).is_err(), "{wrong}");
         }
     }
 }

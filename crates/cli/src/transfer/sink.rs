@@ -154,7 +154,7 @@ impl Sink {
         Ok(tally)
     }
 
-    /// Stores keys of the current database.
+    /// Stores keys of the current database. What becomes a part of a value only is removed again.
     fn store_run(&mut self, jobs: &[Job], tally: &mut Tally) -> io::Result<()> {
         // RESTORE knows by itself whether a key is there.
         let items = jobs.iter().filter(|job| matches!(job, Job::Item(..)));
@@ -182,12 +182,17 @@ impl Sink {
             self.connection.send_all(&commands)?;
             sent.push((job, commands.len()));
         }
+        let mut unfinished = Vec::new();
         for (job, count) in sent {
-            let mut error = None;
+            let (mut error, mut done) = (None, 0);
             for _ in 0..count {
                 let reply = self.connection.receive_reply()?;
                 let text = reply.as_error().map(|error| String::from_utf8_lossy(error).into_owned());
+                done += usize::from(text.is_none());
                 error = error.or(text);
+            }
+            if error.is_some() && done > 0 {
+                unfinished.push(vec![b"UNLINK".to_vec(), job.key().to_vec()]);
             }
             match error {
                 None => tally.stored += 1,
@@ -200,6 +205,10 @@ impl Sink {
                     Job::Item(item, _) => tally.fail(&item.key, &error),
                 },
             }
+        }
+        self.connection.send_all(&unfinished)?;
+        for _ in &unfinished {
+            self.connection.receive_reply()?;
         }
         Ok(())
     }

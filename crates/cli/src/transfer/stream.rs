@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::io;
 
 use mantissa_protocol::Value;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
-use super::item::{ELEMENTS_PER_COMMAND, Entry, json_to_text, text_to_json};
+use super::document::{self, member};
+use super::item::{ELEMENTS_PER_COMMAND, Entry, text_to_json};
 use super::now_ms;
 use super::source::checked;
 use crate::connection::Connection;
@@ -258,13 +260,22 @@ impl Counters {
         Json::Object(object)
     }
 
-    pub(crate) fn from_json(value: &Json) -> Option<Counters> {
+    pub(crate) fn from_json(value: &RawValue) -> Option<Counters> {
+        let object = document::object(value)?;
         Some(Counters {
-            last_id: json_to_text(&value["last_id"])?,
-            entries_added: value["entries_added"].as_i64(),
-            max_deleted_id: json_to_text(&value["max_deleted_id"]),
+            last_id: document::bytes(member(&object, "last_id")?)?,
+            entries_added: optional(member(&object, "entries_added"), document::integer)?,
+            max_deleted_id: optional(member(&object, "max_deleted_id"), document::bytes)?,
         })
     }
+}
+
+/// What is read of a value that need not be there; `None` if it is there and cannot be read.
+fn optional<'a, T>(
+    value: Option<&'a RawValue>,
+    read: impl FnOnce(&'a RawValue) -> Option<T>,
+) -> Option<Option<T>> {
+    value.map_or(Some(None), |value| read(value).map(Some))
 }
 
 impl Group {
@@ -282,21 +293,25 @@ impl Group {
         })
     }
 
-    pub(crate) fn from_json(value: &Json) -> Option<Group> {
-        let list = |name: &str| value.get(name).and_then(Json::as_array).into_iter().flatten();
-        let pending = list("pending").map(|pending| {
-            Some(Pending {
-                id: json_to_text(&pending[0])?,
-                consumer: json_to_text(&pending[1])?,
-                delivered_ms: pending[2].as_i64()?,
-                deliveries: pending[3].as_i64()?,
-            })
-        });
+    pub(crate) fn from_json(value: &RawValue) -> Option<Group> {
+        let object = document::object(value)?;
+        let list =
+            |name: &str| optional(member(&object, name), document::array).map(Option::unwrap_or_default);
+        let pending =
+            list("pending")?.into_iter().map(|pending| match document::array(pending)?.as_slice() {
+                [id, consumer, delivered_ms, deliveries] => Some(Pending {
+                    id: document::bytes(id)?,
+                    consumer: document::bytes(consumer)?,
+                    delivered_ms: document::integer(delivered_ms)?,
+                    deliveries: document::integer(deliveries)?,
+                }),
+                _ => None,
+            });
         Some(Group {
-            name: json_to_text(&value["name"])?,
-            last_id: json_to_text(&value["last_id"])?,
-            entries_read: value["entries_read"].as_i64(),
-            consumers: list("consumers").map(json_to_text).collect::<Option<_>>()?,
+            name: document::bytes(member(&object, "name")?)?,
+            last_id: document::bytes(member(&object, "last_id")?)?,
+            entries_read: optional(member(&object, "entries_read"), document::integer)?,
+            consumers: list("consumers")?.into_iter().map(document::bytes).collect::<Option<_>>()?,
             pending: pending.collect::<Option<_>>()?,
         })
     }

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 use mantissa_protocol::Value;
-use serde_json::Value as Json;
 
 use super::item::{Data, Item};
 use super::options::{ExportOptions, FileForm, ImportOptions};
+use super::rows::Rows;
 use super::sink::{Job, Pool, Tally};
 use super::source::{Keys, Timed, ask_timed, checked, databases, expiry_of, select};
 use super::{progress, small};
@@ -62,30 +62,33 @@ fn feed_json(source: impl BufRead, pool: &mut Pool) -> Result<(), String> {
         if line.trim().is_empty() {
             continue;
         }
-        let object: Json = serde_json::from_str(&line).map_err(|error| at(error.to_string()))?;
-        pool.add(Job::Item(Item::from_json(&object).map_err(at)?, i as u64 + 1))?;
+        pool.add(Job::Item(Item::from_json(&line).map_err(at)?, i as u64 + 1))?;
     }
     Ok(())
 }
 
-fn feed_csv(source: impl Read, pool: &mut Pool) -> Result<(), String> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
-    let names = reader.byte_headers().map_err(|error| error.to_string())?.clone();
+fn feed_csv(source: impl BufRead, pool: &mut Pool) -> Result<(), String> {
+    let mut rows = Rows::new(source)?;
+    rows.next()?;
+    let names = rows.columns();
     let columns = COLUMNS.map(|column| names.iter().position(|name| name == column.as_bytes()));
     if columns[1].is_none() || columns[5].is_none() {
         return Err("the first line names no columns 'key' and 'value'".to_owned());
     }
     let mut pending: Option<(Item, u64)> = None;
-    let mut record = csv::ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
-        let number = record.position().map_or(0, csv::Position::line);
-        let at = |reason: String| format!("line {number}: {reason}");
-        let line = columns.map(|column| column.and_then(|column| record.get(column)).unwrap_or_default());
-        let mut next = Item::from_csv(&line).map_err(at)?;
+    while rows.next()? {
+        let number = rows.line();
+        let row = columns.map(|column| column.map(|column| &rows.columns()[column][..]).unwrap_or_default());
+        let mut next = Item::from_csv(&row).map_err(|reason| format!("line {number}: {reason}"))?;
         if pending.as_mut().is_some_and(|(pending, _)| pending.join(&mut next)) {
             continue;
         }
+        // Of other types, rows that follow may belong to the same key.
+        let is_whole = matches!(next.data, Data::Text(_));
         if let Some((whole, line)) = pending.replace((next, number)) {
+            pool.add(Job::Item(whole, line))?;
+        }
+        if is_whole && let Some((whole, line)) = pending.take() {
             pool.add(Job::Item(whole, line))?;
         }
     }
@@ -222,9 +225,11 @@ fn write_item(item: &Item, form: FileForm, out: &mut impl Write) -> io::Result<(
     if form != FileForm::Csv {
         return writeln!(out, "{}", item.to_json());
     }
-    let mut writer = csv::Writer::from_writer(out);
+    // In memory, as the crate's errors hide those of `out`.
+    let mut writer = csv::Writer::from_writer(Vec::new());
     for line in item.to_csv() {
-        writer.write_record(line).map_err(io::Error::other)?;
+        writer.write_record(line)?;
     }
-    writer.flush()
+    let rows = writer.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
+    out.write_all(&rows)
 }

@@ -11,6 +11,7 @@ use mantissa_protocol::put_quoted;
 use super::options::ImportOptions;
 use super::source::{Dumped, Keys, dump, select};
 use super::{now_ms, progress};
+use crate::output::tell;
 use crate::target::Target;
 
 /// How far apart two expiries may be where one is computed from the time that is left.
@@ -74,7 +75,7 @@ pub(crate) fn run(
             line += &format!(", {count} {what}");
         }
     }
-    println!("{line}");
+    tell!("{line}")?;
     if let Some(key) = first_difference {
         let mut shown = Vec::new();
         put_quoted(&mut shown, &key);

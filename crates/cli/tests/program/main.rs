@@ -275,8 +275,9 @@ fn a_lost_connection_is_restored() {
 fn a_command_is_not_sent_twice() {
     let server = Server::start(&[]);
     let output = run(cli(&["-p", &server.port()]), "CLOSE\nPING\n");
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(server.commands(), ["CLOSE"]);
+    assert_eq!((stdout(&output), output.status.code()), ("OK\n".to_owned(), Some(0)));
+    assert_eq!(stderr(&output), "Error: Server closed the connection\n");
+    assert_eq!(server.commands(), ["CLOSE", "PING"]);
 }
 
 const DONE: &str = "All data transferred. Waiting for the last reply...\nLast reply received from server.\n";

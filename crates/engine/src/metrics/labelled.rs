@@ -127,28 +127,15 @@ pub fn command_latencies(figures: &Figures, samples: &mut Samples) {
     });
 }
 
-/// Not a summary, because redis_exporter's quantiles are in percent, which OpenMetrics does not allow there.
+/// With redis_exporter's quantiles, which are in percent.
 pub fn command_percentiles(figures: &Figures, samples: &mut Samples) {
     let percentiles = &figures.source.active.config.latency_tracking_info_percentiles;
-    each_distribution(figures, samples, |samples, labels, _, distribution| {
-        for &percent in percentiles {
-            let quantile = format_percentile(percent);
-            let labels: Vec<(&str, &str)> =
-                labels.iter().copied().chain([("quantile", quantile.as_str())]).collect();
-            samples.add_once(&labels, distribution.percentile_us(percent));
-        }
-    });
-}
-
-pub fn command_microseconds(figures: &Figures, samples: &mut Samples) {
-    each_distribution(figures, samples, |samples, labels, command, _| {
-        samples.add(labels, command.calls.nanoseconds / 1000);
-    });
-}
-
-pub fn recorded_calls(figures: &Figures, samples: &mut Samples) {
-    each_distribution(figures, samples, |samples, labels, _, distribution| {
-        samples.add(labels, distribution.calls());
+    each_distribution(figures, samples, |samples, labels, command, distribution| {
+        let quantiles = percentiles
+            .iter()
+            .map(|&percent| (format_percentile(percent), distribution.percentile_us(percent)));
+        let sum_us = command.calls.nanoseconds / 1000;
+        samples.summary(labels, quantiles, (distribution.calls(), sum_us));
     });
 }
 

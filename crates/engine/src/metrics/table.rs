@@ -372,12 +372,8 @@ metrics! {
         "Calls that replied an error, by command.";
     Histogram "redis_commands_latencies_usec" Samples(labelled::command_latencies) =>
         "How long calls took in microseconds, by command, in the steps of LATENCY HISTOGRAM.";
-    Gauge "redis_latency_percentiles_usec" Samples(labelled::command_percentiles) =>
+    Summary "redis_latency_percentiles_usec" Samples(labelled::command_percentiles) =>
         "Percentiles of how long calls took in microseconds, by command; the quantile is in percent.";
-    Gauge "redis_latency_percentiles_usec_sum" Samples(labelled::command_microseconds) =>
-        "Microseconds that these calls took, by command.";
-    Gauge "redis_latency_percentiles_usec_count" Samples(labelled::recorded_calls) =>
-        "The number of these calls, by command.";
     Counter "redis_errors_total" Samples(labelled::errors) => "Error replies by their code.";
     Gauge "redis_latency_spike_last" Samples(labelled::spike_times) =>
         "When an event last took longer than latency-monitor-threshold, Unix time.";

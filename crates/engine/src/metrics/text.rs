@@ -6,6 +6,7 @@
 //! | escaped in HELP | `\`, line feed | `\`, `"`, line feed |
 //! | `# UNIT` | no | where the name ends in a unit |
 //! | whole numbers as `le` | `1` | `1.0` |
+//! | a summary with quantiles in percent | a summary | three gauges: quantiles may be from 0 to 1 only |
 //! | end | none | `# EOF` |
 
 use std::collections::HashSet;
@@ -39,6 +40,8 @@ pub enum Kind {
     Counter,
     /// Counts of what is at most as large as each of some bounds.
     Histogram,
+    /// Percentiles, with `quantile` in percent.
+    Summary,
 }
 
 impl Kind {
@@ -48,6 +51,7 @@ impl Kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
             Kind::Histogram => "histogram",
+            Kind::Summary => "summary",
         }
     }
 }
@@ -68,7 +72,24 @@ impl Exposition {
     }
 
     /// Adds a metric whose samples `write` adds; nothing if there are none.
-    pub fn family(&mut self, name: &str, kind: Kind, help: &str, write: impl FnOnce(&mut Samples)) {
+    pub fn family(&mut self, name: &str, kind: Kind, help: &str, write: impl Fn(&mut Samples)) {
+        if (self.format, kind) != (Format::OpenMetrics, Kind::Summary) {
+            return self.family_of(name, kind, help, None, write);
+        }
+        for part in ["", "_sum", "_count"] {
+            self.family_of(&format!("{name}{part}"), Kind::Gauge, help, Some(part), &write);
+        }
+    }
+
+    /// As [`Self::family`]; if `part` is given, it has the samples of the summary with this suffix only.
+    fn family_of(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        help: &str,
+        part: Option<&'static str>,
+        write: impl Fn(&mut Samples),
+    ) {
         let begin = self.text.len();
         let family = match (self.format, kind) {
             (Format::OpenMetrics, Kind::Counter) => name.strip_suffix("_total").unwrap_or(name),
@@ -84,7 +105,7 @@ impl Exposition {
             let _to_memory = writeln!(self.text, "# UNIT {family} {unit}");
         }
         let head = self.text.len();
-        let mut samples = Samples { exposition: self, name, seen: HashSet::new() };
+        let mut samples = Samples { exposition: self, name, part, seen: HashSet::new() };
         write(&mut samples);
         if self.text.len() == head {
             self.text.truncate(begin);
@@ -104,6 +125,8 @@ impl Exposition {
 pub struct Samples<'x> {
     exposition: &'x mut Exposition,
     name: &'x str,
+    /// The suffix of what is written of a summary; `None` for all.
+    part: Option<&'static str>,
     /// Labels that may come twice, as far as they have come.
     seen: HashSet<String>,
 }
@@ -120,6 +143,28 @@ impl Samples<'_> {
         labels.iter().for_each(|(name, value)| write_label(&mut text, name, value));
         if self.seen.insert(text) {
             self.add(labels, value);
+        }
+    }
+
+    /// Adds a summary: quantiles in percent, which may come twice, with their values; the number of all, and
+    /// their sum.
+    pub fn summary(
+        &mut self,
+        labels: &[(&str, &str)],
+        quantiles: impl Iterator<Item = (String, f64)>,
+        (count, sum): (u64, u64),
+    ) {
+        let part = self.part;
+        let has = |suffix: &str| part.is_none_or(|part| part == suffix);
+        for (quantile, value) in quantiles.filter(|_| has("")) {
+            let labels: Vec<_> = labels.iter().copied().chain([("quantile", quantile.as_str())]).collect();
+            self.add_once(&labels, value);
+        }
+        for (suffix, value) in [("_sum", sum), ("_count", count)] {
+            if has(suffix) {
+                // The name of a part has it already.
+                self.line(if part.is_some() { "" } else { suffix }, labels, None, value);
+            }
         }
     }
 
@@ -229,6 +274,25 @@ mod tests {
         };
         let expected = "# HELP x X.\n# TYPE x gauge\nx{db=\"db0\",key=\"a\\\"\\\\\\nb\"} 1\n";
         assert_eq!(text(Format::Prometheus, write), expected);
+    }
+
+    #[test]
+    fn summaries_in_percent_are_gauges_to_openmetrics() {
+        let write = |exposition: &mut Exposition| {
+            exposition.family("s", Kind::Summary, "S.", |samples| {
+                let quantiles = [("50".to_owned(), 1.5), ("50".to_owned(), 1.5)];
+                samples.summary(&[("c", "get")], quantiles.into_iter(), (2, 3));
+            });
+        };
+        let samples = ["{c=\"get\",quantile=\"50\"} 1.5\n", "_sum{c=\"get\"} 3\n", "_count{c=\"get\"} 2\n"];
+        let [value, sum, count] = samples.map(|sample| format!("s{sample}"));
+        assert_eq!(
+            text(Format::Prometheus, write),
+            format!("# HELP s S.\n# TYPE s summary\n{value}{sum}{count}")
+        );
+        let head = |name: &str| format!("# HELP {name} S.\n# TYPE {name} gauge\n");
+        let [one, other, last] = ["s", "s_sum", "s_count"].map(head);
+        assert_eq!(text(Format::OpenMetrics, write), format!("{one}{value}{other}{sum}{last}{count}# EOF\n"));
     }
 
     #[test]
