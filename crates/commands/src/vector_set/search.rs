@@ -11,7 +11,7 @@ use crate::parse;
 
 const COUNT_DEFAULT: usize = 10;
 const EF_DEFAULT: usize = 100;
-/// Elements that are compared for each one that is wanted, if there is a filter.
+/// Elements whose neighbours are looked at for each one that is wanted, if there is a filter.
 const FILTER_EF_FACTOR: usize = 100;
 
 #[derive(Default)]
@@ -123,7 +123,7 @@ fn run(set: &VectorSet, target: &Target, options: &Options) -> Vec<Neighbour> {
             count,
             ef: options.ef.unwrap_or(EF_DEFAULT),
             filter: options.filter.is_some().then_some(&mut passes),
-            compared_max: options.filter_ef.unwrap_or(count.saturating_mul(FILTER_EF_FACTOR)),
+            expanded_max: options.filter_ef.unwrap_or(count.saturating_mul(FILTER_EF_FACTOR)),
         },
     )
 }

@@ -120,7 +120,7 @@ fn use_series(mut series: Series) {
 fn use_vectors(mut set: VectorSet) {
     let numbers = vec![0.5; set.dimension() as usize];
     let target = set.target(numbers);
-    let search = || Search { count: 5, ef: 20, filter: None, compared_max: 100 };
+    let search = || Search { count: 5, ef: 20, filter: None, expanded_max: 100 };
     let len = set.len();
     assert!(set.search(&target, search()).len() <= len.min(5));
     set.set(b"new", &target, 20);
