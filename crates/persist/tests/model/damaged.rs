@@ -106,9 +106,7 @@ fn use_series(mut series: Series) {
     let aggregations = Aggregation::ALL.map(|row| row.0).into();
     let buckets =
         Buckets { aggregations, duration: i64::MAX / 8, align: 1, with_empty: true, is_reversed: false };
-    buckets.of(&series, Asked { bounds: (0, u64::MAX), wants: None }, &mut |_, values| {
-        values.len() == Aggregation::ALL.len()
-    });
+    buckets.of(&series, Asked::all((0, u64::MAX)), &mut |_, values| values.len() == Aggregation::ALL.len());
     let mut changes: Vec<Change> = Vec::new();
     for time in [0, 77, u64::MAX >> 1] {
         let sample = Sample { time, value: 0.5 };
