@@ -720,8 +720,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Where the exponent of a number leaves the range of an `i32`, if it does: as RedisJSON's parser does, errors
-/// name that digit. The place is the one behind it.
+/// The place behind the digit of an exponent that leaves the range of an `i32`, if one does. Errors name it,
+/// as those of RedisJSON's parser do.
 #[cold]
 fn exponent_overflow(number: &[u8]) -> Option<usize> {
     let exponent = number.iter().position(|byte| matches!(byte, b'e' | b'E'))?;
