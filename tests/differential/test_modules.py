@@ -173,3 +173,20 @@ def test_questions_to_digests_count_as_lookups(servers):
                 counts.append((question, [int(after[name]) - int(before[name]) for name in names]))
             counted.append(counts)
     assert counted[0] == counted[1]
+
+
+def test_changes_by_popping_are_counted(servers):
+    """JSON.ARRPOP of an empty array is a change if a legacy path leads to it."""
+    counted = []
+    for server in servers:
+        with server.connect() as connection:
+            connection.call("JSON.SET", "k", "$", '{"a":[],"b":[[],[]],"c":[1]}')
+            counts = []
+            for path in ("$.a", ".a", "$.b[*]", ".b[*]", "$..a", "$.*", "$.none"):
+                before = figures(connection, "persistence")
+                reply = connection("JSON.ARRPOP", "k", path)
+                after = figures(connection, "persistence")
+                name = "rdb_changes_since_last_save"
+                counts.append((path, reply.raw, int(after[name]) - int(before[name])))
+            counted.append(counts)
+    assert counted[0] == counted[1]

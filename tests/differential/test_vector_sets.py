@@ -161,6 +161,33 @@ def test_recall_is_no_worse(pair):
     assert subject > 0.95 and subject > oracle - 0.02, (oracle, subject)
 
 
+@pytest.mark.parametrize("dimension", [8, 16])
+def test_recall_with_filter_is_no_worse(pair, dimension):
+    """Also where few elements pass, and with little effort."""
+    generator = seeded("filtered vectors", dimension)
+    count, query_count = 4000, 20
+    vectors = [vector(generator, dimension) for _ in range(count)]
+    for connection in pair:
+        connection("DEL", "v")
+        for number, one in enumerate(vectors):
+            attributes = b'{"n":%d}' % number
+            connection("VADD", "v", "FP32", one, f"e{number}", "NOQUANT", "SETATTR", attributes)
+    # How many elements pass, and FILTER-EF; None is the default.
+    cases = [(10, None), (40, None), (400, None), (40, 50), (200, 50), (2000, 50), (2000, 10), (40, 9999), (0, None)]
+    for passing, effort in cases:
+        recalls = [0, 0]
+        for query in generator.sample(vectors, query_count):
+            ask = ["FP32", query, "COUNT", "10", "WITHSCORES", "FILTER", f".n < {passing}"]
+            more = ["FILTER-EF", str(effort)] if effort else []
+            for index, connection in enumerate(pair):
+                exact = scores(connection("VSIM", "v", *ask, "TRUTH"))
+                found = scores(connection("VSIM", "v", *ask, *more))
+                recalls[index] += len(exact.keys() & found.keys())
+        oracle, subject = (recall / (10 * query_count) for recall in recalls)
+        assert subject >= oracle - 0.03, (passing, effort, oracle, subject)
+        assert passing > 0 or subject == 0
+
+
 def test_filters_are_equal(pair):
     generator = seeded("vectors")
     for connection in pair:

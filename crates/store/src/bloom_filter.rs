@@ -26,7 +26,8 @@ use crate::murmur::{murmur_2, murmur_64a};
 use crate::{Ahead, Collection};
 use layer::{Layer, are_set, set_all};
 
-/// Most filters of a chain. Redis's module loads no more from a file.
+/// Most filters of a chain. Redis's module makes more, until a rate of wrong positives is 0, but crashes when
+/// it loads them.
 const FILTERS_MAX: usize = 999;
 /// Sizes are not rounded up to powers of two.
 const NOT_ROUNDED: u32 = 1;

@@ -168,8 +168,8 @@ pub struct Search<'f> {
     pub ef: usize,
     /// Which elements are wanted, if not all.
     pub filter: Option<&'f mut dyn FnMut(u32) -> bool>,
-    /// Elements that are compared at most if there is a filter.
-    pub compared_max: usize,
+    /// Elements whose neighbours are looked at, at most, if there is a filter.
+    pub expanded_max: usize,
 }
 
 impl VectorSet {
@@ -378,8 +378,8 @@ impl VectorSet {
     /// The nearest elements to a vector that a search of the graph finds, the nearest first.
     pub fn search(&self, target: &Target, search: Search<'_>) -> Vec<Neighbour> {
         let Body { graph, space, .. } = &*self.body;
-        let compared_max = if search.filter.is_some() { search.compared_max } else { usize::MAX };
-        let extent = Extent { ef: search.ef.max(search.count), compared_max, filter: search.filter };
+        let expanded_max = if search.filter.is_some() { search.expanded_max } else { usize::MAX };
+        let extent = Extent { ef: search.ef.max(search.count), expanded_max, filter: search.filter };
         with_scratch(|scratch| {
             graph.search_down(space, &target.0, 0, extent, scratch, &mut Untraced);
             self.body.shown(target, scratch.found.iter().take(search.count).copied())

@@ -89,7 +89,9 @@ pub(super) fn arrpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     }
     let path = path_or_root(args, at)?;
     let index = args.get(at + 1).and_then(|index| integer(index).ok()).unwrap_or(-1);
-    change("json.arrpop", false).run_and_reply(
+    // As in RedisJSON, an empty array counts as changed where a legacy path leads to it.
+    let has_last = |value: View<'_>| value.is_array() && (path.is_legacy || !value.is_empty());
+    Change { fits: &has_last, ..change("json.arrpop", false) }.run_and_reply(
         access,
         (args.at(1), &path),
         reply,

@@ -155,9 +155,9 @@ fn write_paths(
     text_max: usize,
     text: &mut Vec<u8>,
 ) -> Outcome {
-    // As in RedisJSON, what is no path is left out where there are others.
-    let paths: Vec<&Rc<Path>> = paths.iter().filter(|path| path.check().is_ok()).collect();
     let is_legacy = paths.iter().all(|path| path.is_legacy);
+    // As in RedisJSON, what is no path is left out where there are others. It counts for the dialect.
+    let paths: Vec<&Rc<Path>> = paths.iter().filter(|path| path.check().is_ok()).collect();
     let mut firsts = Vec::new();
     for path in paths.iter().filter(|_| is_legacy) {
         firsts.push(path.first(root)?.ok_or_else(|| no_path(path.original()))?);

@@ -22,12 +22,13 @@ pub(super) struct Given {
 impl Given {
     /// Those among the arguments of a command of this name.
     pub(super) fn parse(args: Args<'_>, command: &str) -> Outcome<Given> {
-        let mut given = Given { retention_ms: retention(args)?, ..Given::default() };
+        // As in RedisTimeSeries, wrong labels are told of first.
+        let mut given = Given { labels: labels(args)?, ..Given::default() };
+        given.retention_ms = retention(args)?;
         given.chunk_bytes = chunk_bytes(args)?;
         given.is_compressed = is_compressed(args, command)?;
         given.policy = policy(args, "DUPLICATE_POLICY")?;
         given.ignored = ignored(args)?;
-        given.labels = labels(args)?;
         Ok(given)
     }
 

@@ -139,8 +139,8 @@ impl Query {
     ///
     /// If there are too many buckets.
     pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome {
-        let mut from = self.from.max(series.oldest_kept());
-        let mut to = self.to;
+        let bounds = (self.from.max(series.oldest_kept()), self.to);
+        let (mut from, mut to) = bounds;
         if let Some(times) = &self.times {
             from = from.max(times.first().copied().unwrap_or(u64::MAX));
             to = to.min(times.last().copied().unwrap_or(0));
@@ -157,7 +157,7 @@ impl Query {
         if let Some((buckets, time)) = &self.buckets {
             let wants: Option<&dyn Fn(&Sample) -> bool> = if is_filtered { Some(&wants) } else { None };
             let mut filled = 0;
-            buckets.of(series, Asked { bounds: (from, to), wants }, &mut |start, values| {
+            buckets.of(series, Asked { bounds, within: (from, to), wants }, &mut |start, values| {
                 filled += 1;
                 if left == 0 || filled > BUCKETS_MAX {
                     return false;

@@ -106,9 +106,7 @@ fn use_series(mut series: Series) {
     let aggregations = Aggregation::ALL.map(|row| row.0).into();
     let buckets =
         Buckets { aggregations, duration: i64::MAX / 8, align: 1, with_empty: true, is_reversed: false };
-    buckets.of(&series, Asked { bounds: (0, u64::MAX), wants: None }, &mut |_, values| {
-        values.len() == Aggregation::ALL.len()
-    });
+    buckets.of(&series, Asked::all((0, u64::MAX)), &mut |_, values| values.len() == Aggregation::ALL.len());
     let mut changes: Vec<Change> = Vec::new();
     for time in [0, 77, u64::MAX >> 1] {
         let sample = Sample { time, value: 0.5 };
@@ -120,7 +118,7 @@ fn use_series(mut series: Series) {
 fn use_vectors(mut set: VectorSet) {
     let numbers = vec![0.5; set.dimension() as usize];
     let target = set.target(numbers);
-    let search = || Search { count: 5, ef: 20, filter: None, compared_max: 100 };
+    let search = || Search { count: 5, ef: 20, filter: None, expanded_max: 100 };
     let len = set.len();
     assert!(set.search(&target, search()).len() <= len.min(5));
     set.set(b"new", &target, 20);

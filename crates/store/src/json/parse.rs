@@ -602,9 +602,9 @@ impl Parser<'_, '_> {
             return self.behind(self.text.len(), EOF_STRING);
         };
         let mut value = 0;
-        for &digit in digits {
+        for (index, &digit) in digits.iter().enumerate() {
             let Some(digit) = char::from(digit).to_digit(16) else {
-                return self.behind(at + 4, "invalid escape");
+                return self.behind(at + index + 1, "invalid escape");
             };
             value = value << 4 | digit;
         }
@@ -653,6 +653,7 @@ impl Parser<'_, '_> {
     #[inline(never)]
     fn wide_number(&mut self, start: usize, end: usize, is_integer: bool, place: Place) -> Step {
         let Some(number) = wide_number(&self.text[start..end], is_integer) else {
+            let end = exponent_overflow(&self.text[start..end]).map_or(end, |read| start + read);
             return self.behind(end, "number out of range");
         };
         step(end, self.put_number(packed::number_bytes(number), place))
@@ -717,6 +718,21 @@ impl Parser<'_, '_> {
         }
         Some(end)
     }
+}
+
+/// The place behind the digit of an exponent that leaves the range of an `i32`, if one does. Errors name it,
+/// as those of RedisJSON's parser do.
+#[cold]
+fn exponent_overflow(number: &[u8]) -> Option<usize> {
+    let exponent = number.iter().position(|byte| matches!(byte, b'e' | b'E'))?;
+    let mut value = 0_i32;
+    for (at, byte) in number.iter().enumerate().skip(exponent).filter(|(_, byte)| byte.is_ascii_digit()) {
+        match value.checked_mul(10).and_then(|value| value.checked_add(i32::from(byte - b'0'))) {
+            Some(longer) => value = longer,
+            None => return Some(at + 1),
+        }
+    }
+    None
 }
 
 /// What the letters behind a backslash stand for that are escapes of their own; 0 of all others.

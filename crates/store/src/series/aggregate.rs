@@ -316,8 +316,17 @@ pub fn bucket_start(time: u64, duration: i64, align: u64) -> i64 {
 pub struct Asked<'a> {
     /// The first and the last time.
     pub bounds: (u64, u64),
+    /// The first and the last time of samples that may count, within the bounds.
+    pub within: (u64, u64),
     /// Which samples count; all of them if it is not there.
     pub wants: Option<&'a dyn Fn(&Sample) -> bool>,
+}
+
+impl Asked<'_> {
+    /// All samples within these bounds.
+    pub fn all(bounds: (u64, u64)) -> Self {
+        Asked { bounds, within: bounds, wants: None }
+    }
 }
 
 /// Takes the start of a bucket and its values; false says that no more are wanted.
@@ -354,7 +363,7 @@ impl Buckets {
 
     /// The same where no average over time is asked for.
     fn sums(&self, series: &Series, asked: Asked<'_>, emit: Emit<'_>) {
-        let Asked { bounds: (from, to), wants } = asked;
+        let Asked { within: (from, to), wants, .. } = asked;
         let is_of_summaries = self.aggregations.iter().all(|aggregation| aggregation.is_of_summaries());
         let mut walk = Walk::new(self, emit);
         let (mut scratch, mut columns) = (Vec::new(), Columns::default());
@@ -435,25 +444,39 @@ impl Buckets {
     /// that were asked for, by its length.
     fn over_time(&self, series: &Series, asked: Asked<'_>) -> OverTime<'_> {
         let (from, to) = asked.bounds;
-        // Lines go on to the neighbours outside of what was asked for.
-        let before = from.checked_sub(1).and_then(|_| series.last_number_before(from));
-        let after = to.checked_add(1).and_then(|time| series.first_number_from(time));
-        let mut points: Vec<Sample> = before.into_iter().collect();
-        series.visit(from, to, |piece| {
+        let mut points = Vec::new();
+        series.visit(asked.within.0, asked.within.1, |piece| {
             let is_wanted =
                 |sample: &&Sample| !sample.value.is_nan() && asked.wants.is_none_or(|wants| wants(sample));
             points.extend(piece.iter().filter(is_wanted).copied());
             true
         });
-        let left = usize::from(before.is_some())..points.len();
-        let inside = &points[left.clone()];
-        let start_of = |time: u64| bucket_start(time, self.duration, self.align);
+        // Lines go on to the neighbours outside of what was asked for, whether the filter takes those or not.
+        let mut before = series.last_number_before(from);
+        let mut after = to.checked_add(1).and_then(|time| series.first_number_from(time));
+        let start_of = |sample: &Sample| bucket_start(sample.time, self.duration, self.align);
+        let ends = [points.first(), points.last()].map(|sample| sample.map(start_of));
         let bounds = [before.map(|_| from), after.map(|_| to)].map(|bound| bound.filter(|_| self.with_empty));
-        let first = bounds[0].or(inside.first().map(|sample| sample.time)).map(start_of);
-        let last = bounds[1].or(inside.last().map(|sample| sample.time)).map(start_of);
+        let start_of_bound = |bound: u64| bucket_start(bound, self.duration, self.align);
+        let [first, last] = [0, 1].map(|side| bounds[side].map(start_of_bound).or(ends[side]));
+        if asked.wants.is_some()
+            && let [Some(first), Some(last)] = ends
+        {
+            // Others lie between the first or last sample and the end of its bucket.
+            if bounds[0].is_none() {
+                before = series.last_number_before(from.max(first.max(0).cast_unsigned()));
+            }
+            if bounds[1].is_none() {
+                let end =
+                    last.checked_add(self.duration).map(|end| to.saturating_add(1).min(end.cast_unsigned()));
+                after = end.and_then(|end| series.first_number_from(end));
+            }
+        }
+        let left = usize::from(before.is_some())..usize::from(before.is_some()) + points.len();
+        points.splice(..0, before);
+        points.extend(after);
         let next = if self.is_reversed { last.filter(|_| first.is_some()) } else { first };
         let ends = first.unwrap_or(0)..=last.unwrap_or(i64::MIN);
-        points.extend(after);
         let span = (from.cast_signed(), i64::try_from(to).unwrap_or(i64::MAX));
         OverTime { buckets: self, points, left, span, ends, next }
     }

@@ -127,10 +127,14 @@ fn buckets_are_those_of_single_samples() {
             let buckets = Buckets { aggregations, duration, align, with_empty, is_reversed };
             let run = |wants: Option<&dyn Fn(&Sample) -> bool>| {
                 let mut all = Vec::new();
-                buckets.of(&series, Asked { bounds: (from_time, to_time), wants }, &mut |start, values| {
-                    all.push((start, values[0].to_bits()));
-                    true
-                });
+                buckets.of(
+                    &series,
+                    Asked { wants, ..Asked::all((from_time, to_time)) },
+                    &mut |start, values| {
+                        all.push((start, values[0].to_bits()));
+                        true
+                    },
+                );
                 all
             };
             let all = run(None);
@@ -175,7 +179,7 @@ fn the_last_bucket_has_the_largest_time() {
                 let buckets = Buckets { aggregations, duration: 10, align: 0, with_empty, is_reversed };
                 let from = if with_empty { MAX - 25 } else { 0 };
                 let mut starts = Vec::new();
-                buckets.of(&series, Asked { bounds: (from, MAX), wants: None }, &mut |start, _| {
+                buckets.of(&series, Asked::all((from, MAX)), &mut |start, _| {
                     starts.push(start);
                     true
                 });

@@ -31,6 +31,12 @@ fn advance_by_doubles(nodes: &[Node], index: f64, walk: &mut Walk) -> Option<f64
     None
 }
 
+/// A number as an integer. As in the module, what no integer is near, NaN included, is the least.
+fn integer(number: f64) -> i64 {
+    const END: f64 = (1_u64 << 63) as f64;
+    if (-END..END).contains(&number) { number as i64 } else { i64::MIN }
+}
+
 /// A number between two, by weights; never outside them.
 fn weighted(first: (f64, f64), second: (f64, f64)) -> f64 {
     let (low, high) = if first.0 <= second.0 { (first, second) } else { (second, first) };
@@ -243,11 +249,11 @@ impl TDigest {
             () => {
                 let below = self.part_below(number) * count as f64;
                 if reverse {
-                    (count as f64 - below.round()).round() as i64
+                    integer((count as f64 - below.round()).round())
                 } else if below.fract().abs() <= 0.5 {
-                    below.trunc() as i64
+                    integer(below.trunc())
                 } else {
-                    (below.trunc() + 1.0) as i64
+                    integer(below.trunc() + 1.0)
                 }
             }
         }

@@ -107,8 +107,8 @@ pub(super) fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
 pub(super) struct Extent<'f> {
     /// The number of nearest elements that are kept.
     pub ef: usize,
-    /// Elements that are compared at most.
-    pub compared_max: usize,
+    /// Elements that are expanded at most.
+    pub expanded_max: usize,
     /// Which elements may be among the nearest.
     pub filter: Option<&'f mut dyn FnMut(u32) -> bool>,
 }
@@ -116,7 +116,7 @@ pub(super) struct Extent<'f> {
 impl Extent<'_> {
     /// So many nearest elements of all.
     pub fn all(ef: usize) -> Self {
-        Extent { ef, compared_max: usize::MAX, filter: None }
+        Extent { ef, expanded_max: usize::MAX, filter: None }
     }
 }
 
@@ -172,23 +172,23 @@ impl Graph {
         candidates.clear();
         nearest.clear();
         let mut passes = |element| extent.filter.as_mut().is_none_or(|filter| filter(element));
-        let mut compared = 0;
+        let mut expanded = 0;
         for &start in found.iter() {
             visited.insert(start.element());
             candidates.push(Reverse(start));
             if passes(start.element()) {
                 nearest.push(start);
             }
-            compared += 1;
         }
         while let Some(Reverse(next)) = candidates.pop() {
             let is_full = nearest.len() >= extent.ef;
             let worst = nearest.peek().copied();
             if (is_full && worst.is_some_and(|worst| next.distance() > worst.distance()))
-                || compared >= extent.compared_max
+                || expanded >= extent.expanded_max
             {
                 break;
             }
+            expanded += 1;
             trace.expands(next);
             batch.clear();
             for &neighbour in self.links(next.element(), level) {
@@ -204,7 +204,6 @@ impl Graph {
             }
             for &neighbour in batch.iter() {
                 let near = Near::new(space.distance(target, self.rows().get(neighbour)), neighbour);
-                compared += 1;
                 let is_beyond = |&worst: &Near| {
                     trace.meets(near, worst);
                     near > worst

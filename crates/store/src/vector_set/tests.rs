@@ -38,7 +38,7 @@ pub(super) fn clustered(random: &mut Random, dimension: usize, centres: u64) -> 
 }
 
 fn search(ef: usize, count: usize) -> Search<'static> {
-    Search { count, ef, filter: None, compared_max: usize::MAX }
+    Search { count, ef, filter: None, expanded_max: usize::MAX }
 }
 
 fn check(set: &VectorSet, model: &BTreeMap<Vec<u8>, (Vec<f32>, Vec<u8>)>) {
