@@ -9,14 +9,12 @@ use std::rc::Rc;
 
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Value, ffi};
 
-use crate::stack::{Fault, Stack};
+use crate::stack::{CLOSURE_VALUES, Fault, Stack, own_index};
 
 /// Lua's own text for a lack of memory, which it always holds.
 const NO_MEMORY: &str = "not enough memory";
 /// The error of a function that panicked.
 const PANICKED: &str = "internal error";
-/// Values of a closure before the function's own ones.
-pub(crate) const CLOSURE_VALUES: c_int = 2;
 
 /// How a function ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,10 +257,4 @@ unsafe extern "C-unwind" fn enter_maker<F: Fn(&mut Stack<'_>) -> Result<usize, F
     };
     // SAFETY: nothing here needs to be dropped.
     unsafe { raise(state, fault) }
-}
-
-/// Where a function's own value of this number lies, from 0.
-#[inline]
-pub(crate) fn own_index(number: usize) -> c_int {
-    ffi::lua_upvalueindex(CLOSURE_VALUES + 1 + c_int::try_from(number).unwrap_or(c_int::from(u8::MAX)))
 }

@@ -11,9 +11,10 @@ use std::os::raw::{c_char, c_int};
 
 use mlua::ffi;
 
-use crate::function::own_index;
 use crate::kept::Kept;
 
+/// Values of a closure before the function's own ones.
+pub(crate) const CLOSURE_VALUES: c_int = 2;
 /// Bytes that an operation may need besides its text and what grows with the memory in use.
 const SMALL_BYTES: usize = 4 << 20;
 /// Bytes that operations may need until the memory in use is looked at again.
@@ -661,6 +662,12 @@ impl<'s> Stack<'s> {
             Some((name, text_at(frame.namewhat) == b"method"))
         }
     }
+}
+
+/// Where a function's own value of this number lies, from 0.
+#[inline]
+pub(crate) fn own_index(number: usize) -> c_int {
+    ffi::lua_upvalueindex(CLOSURE_VALUES + 1 + c_int::try_from(number).unwrap_or(c_int::from(u8::MAX)))
 }
 
 /// A text of C's; empty where there is none.

@@ -10,8 +10,8 @@
 //! Messages of one worker to clients of another wait in the same way, in the order in which they came:
 //! service of blocked clients, published messages, invalidations.
 //!
-//! While the log can not be written, with a full disk, clients that wait for it are disconnected: they have to
-//! take their last writes for unknown. Later writes are refused, and reads do not wait.
+//! While the log can not be written, with a full disk, clients that wait for it are disconnected: they have
+//! to take their last writes for unknown. Later writes are refused, and reads do not wait.
 //!
 //! Nothing else waits: further requests run. The writer of the file wakes the worker when more is confirmed.
 //! Where a write is quick, the worker itself runs the writer at the end of an iteration.
