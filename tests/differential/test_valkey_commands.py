@@ -1,5 +1,5 @@
 """What Valkey 9.1 has and redis-server 8.2 has not, beside a valkey-server: COMMANDLOG, databases in the rules of ACL,
-HSETEX with NX and XX, ZSCAN with NOSCORES, BITCOUNT without an end, BGSAVE CANCEL."""
+HSETEX with NX and XX, ZSCAN with NOSCORES, BGSAVE CANCEL."""
 
 import pytest
 
@@ -45,17 +45,6 @@ ZSCAN z 0 MATCH b NOSCORES
 ZSCAN z 0 NOSCORES NOSCORES
 ZSCAN z 0 NOVALUES
 ZSCAN nothing 0 NOSCORES
-SET b foobar
-BITCOUNT b 1
-BITCOUNT b -2
-BITCOUNT b 6
-BITCOUNT b -99
-BITCOUNT b x
-BITCOUNT b 1 2 3
-BITCOUNT b 1 bit
-BITCOUNT nothing 5
-BITCOUNT nothing x
-BITCOUNT z 1
 """.strip().splitlines()
 RULES = """
 ACL SETUSER u on nopass +@all ~* &* db=0,2
@@ -232,7 +221,7 @@ def test_databases_are_kept_from_users(subject):
         replies = [reply.text() for reply in limited("EXEC").value]
         assert all("no permission to access the database" in reply for reply in replies[:1]), replies
         assert replies[1] == "OK" and limited.call("GET", "k") == b"1"
-        log = [dict(zip(entry.value[::2], entry.value[1::2])) for entry in admin("ACL", "LOG").value]
+        log = [dict(zip(entry.value[::2], entry.value[1::2])) for entry in admin("ACL", "LOG", 100).value]
         entries = [{name.text(): value.text() for name, value in entry.items()} for entry in log]
         assert {entry["reason"] for entry in entries} == {"database"}
         assert {"3", "GET", "FLUSHALL", "EVAL"} <= {entry["object"] for entry in entries}

@@ -104,8 +104,6 @@ fn bitcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 fn range_of_bitcount(args: Args<'_>) -> Outcome<(i64, i64, bool)> {
     match args.len() {
         2 => Ok((0, -1, false)),
-        // Valkey's form, up to the end.
-        3 => Ok((parse::integer(args.at(2))?, -1, false)),
         4 | 5 => Ok((parse::integer(args.at(2))?, parse::integer(args.at(3))?, unit_is_bit(args.get(4))?)),
         _ => Err(Error::SYNTAX),
     }
