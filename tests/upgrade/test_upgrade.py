@@ -78,6 +78,22 @@ def test_no_command_is_lost_or_done_twice_under_load(start_upgradable, appendonl
             load.check(connection)
 
 
+def test_who_asks_and_has_not_read_all_is_told(start_upgradable):
+    """It comes after the others, as any client may on a busy machine."""
+    server = start_upgradable()
+    before = server.process()
+    with server.server.connect() as connection:
+        connection.call("SET", "big", "x" * 50_000_000)
+        connection.send("GET", "big")
+        connection.send("MANTISSA.UPGRADE")
+        eventually(lambda: server.process() != before, "no other process serves")
+        server.processes.append(server.process())
+        server.former.append(before)
+        assert len(connection.read().value) == 50_000_000
+        assert connection.read().text() == f"OK process {server.processes[-1]} serves"
+    server.await_end_of_former()
+
+
 def test_other_settings(start_upgradable):
     server = start_upgradable(workers=2)
     load = Load(server.server, 5)

@@ -61,6 +61,8 @@ pub struct Successor {
     former: Former,
     /// Keeps the log from the hand-over on, for replicas that come late.
     held: Option<Reader>,
+    /// The number of the client that has asked for the upgrade, which may come late too; 0 before it is known.
+    told: u64,
 }
 
 /// What this process has inherited, and the configuration to start with, if it is to take over from another.
@@ -84,8 +86,8 @@ pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
     first.appendonly = false;
     let (clients, listeners, state) = (Vec::new(), Vec::new(), Vec::new());
     let stream = Some(stream);
-    let (former, held) = (Former::default(), None);
-    Ok(Some((Successor { channel, stream, config, clients, listeners, state, former, held }, first)))
+    let (former, held, told) = (Former::default(), None, 0);
+    Ok(Some((Successor { channel, stream, config, clients, listeners, state, former, held, told }, first)))
 }
 
 fn configuration(message: &OwnedArgs) -> Result<Config, String> {
@@ -217,7 +219,7 @@ impl Successor {
 
     /// Registers everything that has arrived, becomes what the predecessor was, and opens the files.
     fn finish(&mut self, engine: &Engine, network: &Arc<Network>, told: &[u8]) -> Result<(), String> {
-        let told = number(told).unwrap_or(0);
+        self.told = number(told).unwrap_or(0);
         let locked = engine.keyspace.lock(engine.keyspace.all_shards());
         role::succeed(engine, &locked);
         engine.set_config(self.config.clone());
@@ -237,8 +239,8 @@ impl Successor {
         let mut context = Context::new(engine, engine.worker_count());
         let mut clients = std::mem::take(&mut self.clients);
         clients.sort_by_key(Arrival::place);
-        let sessions: Vec<_> =
-            clients.into_iter().filter_map(|arrival| place(&mut context, network, arrival, told)).collect();
+        let place = |arrival| place(&mut context, network, arrival, self.told);
+        let sessions: Vec<_> = clients.into_iter().filter_map(place).collect();
         await_placed(&sessions, STEP_MAX)?;
         if engine.tracking.client_count() > 0 {
             // Which keys they have read is not known here.
@@ -290,7 +292,7 @@ impl Successor {
             match arrival {
                 Ok(mut arrival) => {
                     arrival.come_late();
-                    let session = place(&mut context, network, arrival, 0);
+                    let session = place(&mut context, network, arrival, self.told);
                     network.post_all(|| Message::Thaw);
                     tell_late(&mut context, session);
                 }
