@@ -82,15 +82,18 @@ def test_who_asks_and_has_not_read_all_is_told(start_upgradable):
     """It comes after the others, as any client may on a busy machine."""
     server = start_upgradable()
     before = server.process()
-    with server.server.connect() as connection:
-        connection.call("SET", "big", "x" * 50_000_000)
-        connection.send("GET", "big")
+    with server.server.connect(protocol=3) as connection, server.server.connect() as other:
+        other.call("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")
+        other.call("DEBUG", "POPULATE", 300_000)
+        connection("SUBSCRIBE", "channel")
         connection.send("MANTISSA.UPGRADE")
+        eventually(lambda: "begins to take over" in server.server.log_text(), "no process is started")
+        other.call("PUBLISH", "channel", "x" * 50_000_000)
         eventually(lambda: server.process() != before, "no other process serves")
         server.processes.append(server.process())
         server.former.append(before)
-        assert len(connection.read().value) == 50_000_000
-        assert connection.read().text() == f"OK process {server.processes[-1]} serves"
+        assert len(connection.read().value[2].value) == 50_000_000
+        assert connection.read(timeout=20).text() == f"OK process {server.processes[-1]} serves"
     server.await_end_of_former()
 
 
