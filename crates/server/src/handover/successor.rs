@@ -61,7 +61,7 @@ pub struct Successor {
     former: Former,
     /// Keeps the log from the hand-over on, for replicas that come late.
     held: Option<Reader>,
-    /// The number of the client that has asked for the upgrade, which may come late too; 0 if not known yet.
+    /// The number of the client that has asked for the upgrade, which may come late too; 0 if not known.
     told: u64,
 }
 
