@@ -129,7 +129,9 @@ fn request_ended(
     match &session.blocked {
         None => {
             calls::ended(context, session, (call.command, call.args), outcome);
-            calls::replied(context, session, (call.command, call.args), reply.written() - start);
+            // A reply that has become too long is gone.
+            let bytes = reply.written().saturating_sub(start);
+            calls::replied(context, session, (call.command, call.args), bytes);
         }
         Some(blocked) => calls::waits(context, blocked),
     }

@@ -122,6 +122,7 @@ fn record(
         log(context, session, (command, args), Cause::Slow, spent_ns / 1000);
     }
     let span = args.span() as u64;
+    // Without a limit, -1, no request is large.
     if span >= config.commandlog_request_larger_than as u64 {
         log(context, session, (command, args), Cause::LargeRequest, span);
     }

@@ -88,7 +88,7 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn span(&self) -> usize {
         match self.slices {
-            [first, .., last] => last.start + last.len - first.start,
+            [first, .., last] => (last.start + last.len).saturating_sub(first.start),
             [only] => only.len,
             [] => 0,
         }
