@@ -290,9 +290,9 @@ fn note_appended(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>, 
     outbox.note_logged(lsn);
     if engine.aof.holds_replies() {
         access.locked_mut().note_logged(lsn);
-    }
-    if outbox.holds_replies() {
-        outbox.required_lsn = lsn;
+        if outbox.holds_replies() {
+            outbox.required_lsn = lsn;
+        }
     }
     outbox.send_waiting();
 }

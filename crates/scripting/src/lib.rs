@@ -19,7 +19,7 @@ mod lua;
 pub use host::{CallError, Host, LogLevel, TICK_PAUSE_MAX};
 pub use language::{
     BAD_NAME, Code, Ending, Language, Machine, Place, Problem, Registration, ReturnedError, ScriptFlags,
-    is_name,
+    hexadecimal, is_name,
 };
 #[cfg(feature = "lua")]
 pub use lua::Lua51;

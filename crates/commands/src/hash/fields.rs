@@ -209,16 +209,13 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let time = options.time;
     let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
     let fields: SmallVec<[&[u8]; 8]> = pairs.iter().step_by(2).collect();
-    if options.only_if_missing || options.only_if_there || options.wants_hash.is_some() {
+    let names_fields = options.only_if_missing || options.only_if_there;
+    if names_fields || options.wants_hash.is_some() {
         let hash = open(access, key, pairs)?;
-        if options.wants_hash.is_some_and(|wanted| wanted != hash.is_some()) {
-            reply.integer(0);
-            return Ok(());
-        }
         let is_there = |field: &&[u8]| hash.as_ref().is_some_and(|hash| hash.get(field).is_some());
-        let has_condition = options.only_if_missing || options.only_if_there;
-        let is_refused = |field| has_condition && is_there(field) == options.only_if_missing;
-        if fields.iter().any(is_refused) {
+        let is_refused = options.wants_hash.is_some_and(|wanted| wanted != hash.is_some())
+            || names_fields && fields.iter().any(|field| is_there(field) == options.only_if_missing);
+        if is_refused {
             reply.integer(0);
             return Ok(());
         }

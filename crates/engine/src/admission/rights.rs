@@ -48,7 +48,7 @@ impl RefusedCall<'_> {
     /// What the log tells of it: the key, the channel, the argument that names a database, or the command.
     fn logged_object(&self) -> Cow<'_, [u8]> {
         match self.denial {
-            Denial::Command => self.command.shown_name().to_string().into_bytes().into(),
+            Denial::Command => self.command.shown_name().into_owned().into_bytes().into(),
             Denial::Key(at) | Denial::Channel(at) | Denial::Database(at) => self.args.at(at).into(),
         }
     }

@@ -224,10 +224,13 @@ const SLOWLOG: &[EngineSpec] = &[
         .arguments("count:integer?"),
 ];
 
-const CAUSES: &str = "type:oneof(slow:pure-token@SLOW large-request:pure-token@LARGE-REQUEST \
-                      large-reply:pure-token@LARGE-REPLY)";
-const GET_ARGUMENTS: &str = "count:integer type:oneof(slow:pure-token@SLOW \
-                             large-request:pure-token@LARGE-REQUEST large-reply:pure-token@LARGE-REPLY)";
+/// The argument that names a cause, in the notation of arguments.
+macro_rules! cause {
+    () => {
+        "type:oneof(slow:pure-token@SLOW large-request:pure-token@LARGE-REQUEST \
+         large-reply:pure-token@LARGE-REPLY)"
+    };
+}
 
 const COMMANDLOG: &[EngineSpec] = &[
     EngineSpec::new("get", 4, commandlog_get, LOG)
@@ -239,7 +242,7 @@ const COMMANDLOG: &[EngineSpec] = &[
             "Shows commands that took long or had a large request or reply.",
         )
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
-        .arguments(GET_ARGUMENTS),
+        .arguments(concat!("count:integer ", cause!())),
     EngineSpec::new("help", 2, commandlog_help, HELP).locks(Locks::Nothing).docs(
         Group::Server,
         "8.1.0",
@@ -250,12 +253,12 @@ const COMMANDLOG: &[EngineSpec] = &[
         .locks(Locks::Nothing)
         .docs(Group::Server, "8.1.0", "O(1)", "Counts the commands of a type that are kept.")
         .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
-        .arguments(CAUSES),
+        .arguments(cause!()),
     EngineSpec::new("reset", 3, commandlog_reset, LOG)
         .locks(Locks::Nothing)
         .docs(Group::Server, "8.1.0", "O(N), N being the entries", "Forgets the commands of a type.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
-        .arguments(CAUSES),
+        .arguments(cause!()),
 ];
 
 const LATENCY: &[EngineSpec] = &[

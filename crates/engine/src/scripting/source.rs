@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use mantissa_commands::Error;
 use mantissa_scripting::ScriptFlags;
+pub use mantissa_scripting::hexadecimal;
 use parking_lot::RwLock;
 use sha1::{Digest as _, Sha1};
 
@@ -98,16 +99,6 @@ impl Script {
 /// The digest of a text.
 pub fn digest_of(text: &[u8]) -> Digest {
     Sha1::digest(text).into()
-}
-
-/// A digest in hexadecimal.
-pub fn hexadecimal(digest: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    digest
-        .iter()
-        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
-        .map(char::from)
-        .collect()
 }
 
 /// The digest that 40 hexadecimal digits of either case name.

@@ -13,6 +13,7 @@ use super::host;
 use super::native::{self, Arguments, Native, Passed as _, Problem};
 use super::vm::{Command, reply_problem};
 use crate::host::LogLevel;
+use crate::language::hexadecimal;
 
 const LEVELS: [(&str, LogLevel); 4] = [
     ("LOG_DEBUG", LogLevel::Debug),
@@ -113,12 +114,7 @@ fn sha1hex(stack: &mut Stack<'_>) -> Native<usize> {
         budget::charge(part.len())?;
         digest.update(part);
     }
-    let digits = |byte: u8| [byte >> 4, byte & 0xF].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
-    let mut shown = [0; 40];
-    for (place, byte) in shown.chunks_exact_mut(2).zip(digest.finalize()) {
-        place.copy_from_slice(&digits(byte));
-    }
-    stack.push_text(&shown)?;
+    stack.push_text(hexadecimal(&digest.finalize()).as_bytes())?;
     Ok(1)
 }
 

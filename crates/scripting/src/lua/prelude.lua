@@ -10,8 +10,8 @@
 
 local native = ...
 
-local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal =
-  assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal
+local assert, error, getmetatable, ipairs, next, pcall, rawequal =
+  assert, error, getmetatable, ipairs, next, pcall, rawequal
 local rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, xpcall =
   rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, xpcall
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield

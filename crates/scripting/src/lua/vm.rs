@@ -199,7 +199,6 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     let shared = Rc::clone(&buffers);
     natives.set("call", native::in_place(lua, move |stack| call(stack, &buffers))?)?;
     natives.set("pcall", native::in_place(lua, move |stack| protected_call(stack, &shared))?)?;
-    natives.set("note_stored", lua.create_function(note_stored)?)?;
     natives.set("error_value", lua.create_function(native::error_value)?)?;
     natives.set("new_cjson", lua.create_function(|lua, ()| libraries::new_json(lua))?)?;
     let aborted = |_: &Lua, ()| Ok(host::ask(|host| host.is_aborted()).unwrap_or(false));
@@ -335,12 +334,6 @@ impl Command {
         self.bytes.extend_from_slice(text);
         Ok(())
     }
-}
-
-/// Called when a script has stored something in a sealed table.
-fn note_stored(_lua: &Lua, (): ()) -> mlua::Result<()> {
-    run::note_stored();
-    Ok(())
 }
 
 /// The source and line of the innermost function of a script, for the handler of errors.
