@@ -51,7 +51,7 @@ final class Connection implements ReplyDecoder.Handler {
     /** Exchanges that are done; written by the connection's thread only. */
     private volatile long completed;
 
-    /** What is left to write of {@code sending}. */
+    /** What the transport has not taken of {@code sending}. */
     private ByteBuffer rest = ByteBuffer.allocate(0);
     /** The socket takes no more: the connection's thread goes on writing. */
     private volatile boolean blocked;
@@ -207,7 +207,7 @@ final class Connection implements ReplyDecoder.Handler {
                 if (target == null) {
                     return;
                 }
-                if (!rest.hasRemaining()) {
+                if (!rest.hasRemaining() && target.isFlushed()) {
                     if (filling.length() == 0) {
                         writing = false;
                         return;
@@ -245,7 +245,9 @@ final class Connection implements ReplyDecoder.Handler {
         } finally {
             lock.unlock();
         }
-        selector.wakeup();
+        if (Thread.currentThread() != thread) {
+            selector.wakeup();
+        }
     }
 
     // ---- The connection's thread ----

@@ -86,6 +86,11 @@ class Transport {
         }
     }
 
+    /** Whether the socket has taken all that was written. */
+    final boolean isFlushed() {
+        return !out.hasRemaining();
+    }
+
     /** Moves some of {@code source} to {@code out}, which is empty. */
     protected void fill(ByteBuffer source) throws IOException {
         out.clear();
