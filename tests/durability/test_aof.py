@@ -6,12 +6,13 @@ import pathlib
 import re
 import resource
 import shutil
+import socket
 import threading
 import time
 
 import pytest
 
-from support.resp import Closed
+from support.resp import Closed, encode
 from support.servers import subject_is_oracle
 from support.waiting import eventually, persistence, until_written
 
@@ -897,3 +898,26 @@ def test_a_rewrite_that_fails_in_a_new_folder_leaves_the_log_where_it_was(start_
     server.restart(crash=True)
     with server.connect() as connection:
         assert digest(connection) == before
+
+
+@pytest.mark.parametrize("driver", ["io_uring", "epoll"])
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_who_has_ended_its_side_gets_its_replies(start_server, driver, policy):
+    options = {} if subject_is_oracle() else {"io-driver": driver}
+    server = start_server(options={"appendonly": "yes", "appendfsync": policy, **options})
+    count = 0
+    for commands in [1] * 20 + [1000] * 3:
+        with server.connect() as connection:
+            connection.send_raw(encode(("INCR", "n")) * commands)
+            connection.socket.shutdown(socket.SHUT_WR)
+            for _ in range(commands):
+                count += 1
+                assert connection.read().plain() == count
+            with pytest.raises(Closed):
+                connection.read()
+    with server.connect() as connection:
+        connection.send_raw(encode(("INCR", "n")) + encode(("BLPOP", "none", "0")))
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.read().plain() == count + 1
+        with pytest.raises(Closed):
+            connection.read()

@@ -247,3 +247,18 @@ def _answers(port):
     except (OSError, Closed):
         # Closed: the kernel had taken the connection before.
         return False
+
+
+def test_content_that_comes_slowly_is_no_output(server):
+    with server.connect() as connection:
+        connection.call("CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 512kb 1")
+        size = 3_000_000
+        # Clients are looked at once a second, which notes what waits and closes those above their limits.
+        is_noted = lambda: f"qbuf={size - 1} ".encode() in connection.call("CLIENT", "LIST")
+        with Rest(server.http_port) as rest:
+            rest.send(b"POST /set/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size)
+            rest.send(b"x" * (size - 1))
+            eventually(is_noted, "the content does not come")
+            rest.send(b"x")
+            assert content(rest.read()) == {"result": "OK"}
+        assert connection.call("STRLEN", "key") == size

@@ -287,6 +287,14 @@ impl Driver {
         on!(self, inner => inner.set_reading(conn, reading))
     }
 
+    /// Whether an orderly end by the peer is kept back: for a client that has replies to come. The end is
+    /// reported once this is off again and what is queued by then has had one attempt to leave. A reset is
+    /// reported at once.
+    pub fn defer_end(&mut self, conn: Conn, on: bool) {
+        self.sessions.defer_end(conn, on);
+        on!(self, inner => inner.defer_end(conn, on))
+    }
+
     /// Closes now and drops what is unsent. Nothing more is reported about the connection.
     pub fn close(&mut self, conn: Conn) {
         self.sessions.remove(conn);

@@ -220,6 +220,14 @@ impl Epoll {
         }
     }
 
+    pub(crate) fn defer_end(&mut self, conn: Conn, on: bool) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.link.defers_end = on;
+        if it.readable && !on {
+            self.queue(conn);
+        }
+    }
+
     /// Has a connection read from in the next iteration.
     fn queue(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
@@ -445,6 +453,8 @@ impl Epoll {
             }
         };
         match got {
+            // It stays readable, and is read again once the end may be reported.
+            Ok(0) if it.link.defers_end => None,
             Ok(0) => self.closed(conn, None),
             Ok(got) => {
                 self.batching.count(&mut it.counted_in);
@@ -478,7 +488,9 @@ impl Epoll {
     fn look_for_end(&mut self, conn: Conn, events: u32) -> Option<Step> {
         let it = self.conns.get_mut(conn)?;
         let ended = match it.link.reading {
-            Reading::Paused if it.link.leaving == Leaving::No => it.hung_up || events & BROKEN != 0,
+            Reading::Paused if it.link.leaving == Leaving::No && !it.link.defers_end => {
+                it.hung_up || events & BROKEN != 0
+            }
             _ => it.link.is_broken(events),
         };
         if ended {

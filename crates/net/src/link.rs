@@ -41,6 +41,8 @@ pub(crate) struct Link {
     pub(crate) behind: bool,
     /// The owner is to be told when the queue has emptied.
     pub(crate) tell_sent: bool,
+    /// An orderly end by the peer is not reported yet: the owner still has something to send.
+    pub(crate) defers_end: bool,
 }
 
 impl Link {
@@ -54,6 +56,7 @@ impl Link {
             listed: false,
             behind: false,
             tell_sent: false,
+            defers_end: false,
         }
     }
 

@@ -84,6 +84,14 @@ impl Wire {
         }
     }
 
+    /// Those of an answer that has begun.
+    pub fn unsent_bytes(&self) -> usize {
+        match self {
+            Wire::Resp | Wire::WebSocket(_) => 0,
+            Wire::Http(http) => http.unsent_bytes(),
+        }
+    }
+
     /// Bytes of the ids of commands that have not been answered.
     pub fn id_bytes(&self) -> usize {
         match self {

@@ -47,6 +47,8 @@ pub(crate) struct Session {
     aside: Vec<u8>,
     /// The peer has sent close_notify.
     ended: bool,
+    /// That is not reported yet.
+    defers_end: bool,
     /// The owner has closed it: nothing more is reported.
     closing: bool,
     /// Whether what the peer sent first is no TLS; none before that. It is sent no alert, which it would take
@@ -66,6 +68,7 @@ impl Session {
             reading: Reading::On,
             aside: Vec::new(),
             ended: false,
+            defers_end: false,
             closing: false,
             is_plain: None,
             failure: None,
@@ -217,6 +220,15 @@ impl Sessions {
         }
     }
 
+    #[inline]
+    pub(crate) fn defer_end(&mut self, conn: Conn, on: bool) {
+        let Some(session) = self.get_mut(conn) else { return };
+        session.defers_end = on;
+        if session.ended && !on {
+            self.due.push(conn);
+        }
+    }
+
     /// Decides where decrypted bytes go, and takes those that complete a buffer or are kept.
     pub(crate) fn place(&mut self, conn: Conn, bytes: &mut &[u8]) -> Placed {
         let Some(session) = self.get_mut(conn) else { return Placed::Kept };
@@ -246,7 +258,7 @@ impl Sessions {
     pub(crate) fn end_if_due(&mut self, conn: Conn) {
         let Some(session) = self.get_mut(conn) else { return };
         let is_over = session.reading == Reading::Paused || session.aside.is_empty();
-        if session.ended && is_over && session.reading != Reading::Held {
+        if session.ended && is_over && session.reading != Reading::Held && !session.defers_end {
             self.ending.push(conn);
         }
     }

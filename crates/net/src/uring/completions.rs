@@ -88,7 +88,7 @@ impl Uring {
                     return None;
                 }
                 let bytes = it.aside.take();
-                if it.ended {
+                if it.ended && !it.link.defers_end {
                     // The replies to the bytes set aside get one attempt to leave first.
                     self.ending.push(conn);
                 }
@@ -226,6 +226,7 @@ impl Uring {
         match (it.link.leaving, it.link.reading) {
             (Leaving::Close, _) => None,
             (Leaving::Detach, _) if it.link.fill.is_none() => None,
+            (Leaving::No, _) if it.link.defers_end => None,
             (Leaving::No, Reading::Held) => None,
             (Leaving::No, Reading::On) if !it.link.outgoing.is_empty() => {
                 self.ending.push(conn);
@@ -244,7 +245,9 @@ impl Uring {
         let events = result as u32;
         let reset = events & libc::POLLERR as u32 != 0;
         let ended = match (it.link.leaving, it.link.reading) {
-            (Leaving::No, Reading::Paused) => events & (BROKEN | libc::POLLRDHUP as u32) != 0,
+            (Leaving::No, Reading::Paused) if !it.link.defers_end => {
+                events & (BROKEN | libc::POLLRDHUP as u32) != 0
+            }
             (Leaving::No, _) => reset || (it.aside.is_none() && it.link.is_broken(events)),
             _ => it.link.is_broken(events),
         };

@@ -315,10 +315,30 @@ impl Uring {
         it.watched = false;
         match reading {
             Reading::On if it.aside.is_some() || it.ended => self.ready.push_back(Due::SetAside { conn }),
-            Reading::Paused if it.ended => self.ready.push_back(Due::Closed { conn, error: None }),
+            Reading::Paused if it.ended && !it.link.defers_end => {
+                self.ready.push_back(Due::Closed { conn, error: None });
+            }
             _ => {}
         }
         self.unsettle(conn);
+    }
+
+    pub(crate) fn defer_end(&mut self, conn: Conn, on: bool) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.defers_end == on {
+            return;
+        }
+        it.link.defers_end = on;
+        if on || it.link.leaving != Leaving::No {
+            return;
+        }
+        if it.ended && it.link.reading != Reading::Held && it.aside.is_none() {
+            self.ending.push(conn);
+        }
+        // A poll may have found the end meanwhile.
+        if std::mem::take(&mut it.watched) {
+            self.unsettle(conn);
+        }
     }
 
     pub(crate) fn close(&mut self, conn: Conn) {

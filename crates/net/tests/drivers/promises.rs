@@ -22,6 +22,7 @@ with_both_drivers!(
     a_paused_connection_is_silent_until_resumed,
     the_end_is_reported_while_paused_and_after_the_bytes_while_held,
     replies_leave_before_the_end_of_a_half_closed_connection,
+    an_end_that_is_deferred_is_reported_after_the_reply,
     close_after_send_delivers_everything,
     close_after_send_ends_when_the_peer_goes,
     close_drops_what_is_unsent_and_reports_nothing,
@@ -331,6 +332,28 @@ fn replies_leave_before_the_end_of_a_half_closed_connection(kind: DriverKind) {
     let mut reply = Vec::new();
     client.read_to_end(&mut reply).expect("the connection ends in good order");
     assert_eq!(reply, b"reply to request");
+}
+
+fn an_end_that_is_deferred_is_reported_after_the_reply(kind: DriverKind) {
+    for reading in [Driver::resume_reading, Driver::hold_reading, Driver::pause_reading] {
+        let Some(mut server) = Server::new(kind) else { return };
+        let (mut client, conn) = server.connect();
+        write(&client, b"request");
+        server.until("the request", |_, log| log.received(conn) == b"request");
+        server.driver.defer_end(conn, true);
+        client.shutdown(Shutdown::Write).expect("the connection is up");
+        reading(&mut server.driver, conn);
+        server.settle();
+        assert!(!server.log.is_closed(conn));
+        server.driver.send(conn, b"reply".to_vec());
+        server.driver.defer_end(conn, false);
+        server.driver.resume_reading(conn);
+        server.until("the end", |_, log| log.is_closed(conn));
+        let mut reply = Vec::new();
+        client.read_to_end(&mut reply).expect("the connection ends in good order");
+        assert_eq!(reply, b"reply");
+        assert!(server.driver.is_empty());
+    }
 }
 
 fn close_after_send_delivers_everything(kind: DriverKind) {

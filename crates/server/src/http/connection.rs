@@ -155,6 +155,14 @@ impl HttpConnection {
         self.input.len() + further
     }
 
+    /// Bytes of the answer that has begun.
+    pub fn unsent_bytes(&self) -> usize {
+        match &self.state {
+            State::Running(exchange) => exchange.waiting_bytes(),
+            _ => 0,
+        }
+    }
+
     /// What has come behind the request that is being answered, for a protocol that takes over.
     pub fn take_input(&mut self) -> Vec<u8> {
         self.input.drain(..std::mem::take(&mut self.at));

@@ -179,7 +179,7 @@ impl Worker<'_> {
         if let Some(blocked) = &connection.session.blocked {
             self.deadlines.add(blocked);
         }
-        self.note_pending_replies(&connection);
+        self.note_pending_replies(driver, &connection);
         self.note_replica(driver, &mut connection);
         self.place(connection);
         self.note_behind(conn);

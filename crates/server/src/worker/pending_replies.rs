@@ -61,12 +61,18 @@ impl Worker<'_> {
         if connection.pending_replies.is_none() && lsn <= self.context.engine.aof.confirmed() {
             return self.send_now(driver, connection, bytes);
         }
-        let replies = connection.pending_replies.get_or_insert_with(|| {
-            self.pending.conns.push(connection.conn);
-            Box::default()
-        });
+        if connection.pending_replies.is_none() {
+            self.wait_for_log(driver, connection.conn);
+        }
+        let replies = connection.pending_replies.get_or_insert_default();
         replies.bytes += bytes.len();
         replies.queue.push_back((lsn, bytes));
+    }
+
+    /// Notes a client with pending replies. One that has ended its side gets them all the same.
+    fn wait_for_log(&mut self, driver: &mut Driver, conn: Conn) {
+        self.pending.conns.push(conn);
+        driver.defer_end(conn, true);
     }
 
     fn send_now(&self, driver: &mut Driver, connection: &mut Connection, bytes: Vec<u8>) {
@@ -84,9 +90,9 @@ impl Worker<'_> {
     }
 
     /// Notes a client that has come to this worker, perhaps with pending replies.
-    pub(super) fn note_pending_replies(&mut self, connection: &Connection) {
+    pub(super) fn note_pending_replies(&mut self, driver: &mut Driver, connection: &Connection) {
         if connection.pending_replies.is_some() {
-            self.pending.conns.push(connection.conn);
+            self.wait_for_log(driver, connection.conn);
         }
     }
 
@@ -178,6 +184,8 @@ impl Worker<'_> {
             } else if connection.session.closing {
                 self.end(driver, &mut connection);
                 return is_sent;
+            } else {
+                driver.defer_end(conn, false);
             }
         }
         self.connections[conn.index()] = Some(connection);
@@ -194,6 +202,6 @@ impl Worker<'_> {
         driver.unsent(connection.conn)
             + of_log as usize
             + connection.pending_replies.as_ref().map_or(0, |replies| replies.bytes)
-            + connection.wire.waiting_bytes()
+            + connection.wire.unsent_bytes()
     }
 }
