@@ -238,3 +238,21 @@ def test_a_pause_of_clients_goes_on(start_upgradable):
         assert client.call("GET", "a") is None
         client.call("CLIENT", "UNPAUSE")
         assert waiting.read().text() == "OK"
+
+
+def test_renamed_commands_stay(start_upgradable):
+    names = {"FLUSHALL": "", "CONFIG": "XCONF", "SUBSCRIBE": "HEAR", "WATCH": "LOOK", "MULTI": "BEGIN", "GET": "TAKE"}
+    server = start_upgradable(config_lines=[f'rename-command {old} "{new}"' for old, new in names.items()])
+    with server.server.connect() as client, server.server.connect() as hearer:
+        hearer.call("HEAR", "news")
+        client.call("SET", "key", "value")
+        client.call("LOOK", "key")
+        client.call("BEGIN")
+        assert client.call("TAKE", "key") == b"QUEUED"
+        server.upgrade()
+        assert client.call("EXEC") == [b"value"]
+        assert client.call("PUBLISH", "news", "hello") == 1
+        assert hearer.read().plain() == [b"message", b"news", b"hello"]
+        assert client.call("XCONF", "GET", "port")[0] == b"port"
+        for name in names:
+            assert "unknown command" in client(name).text()

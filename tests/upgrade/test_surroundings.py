@@ -2,12 +2,14 @@
 
 import shutil
 import socket
+import subprocess
 
 import pytest
 
 from robustness.test_tls import certificates, context_of, options_of
 from startup.test_supervision import Systemd
 from support.resp import Decoder, encode
+from support.servers import subject_path
 from support.waiting import eventually
 
 # A fixture, which pytest finds here by its name.
@@ -53,6 +55,16 @@ def test_connections_with_tls_end_after_their_replies(start_upgradable, certific
         assert again.read().plain() == 1_000_000
         for connection in (idle, busy, again):
             connection.socket.close()
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl command")
+def test_who_asks_over_tls_is_told(start_upgradable, certificates):
+    server = start_upgradable(options=options_of(certificates))
+    words = [subject_path(), "upgrade", "--tls", "--cacert", certificates / "ca.crt", "-h", "localhost"]
+    words += ["-p", server.server.options["tls-port"]]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+    server.processes.append(server.process())
+    assert done.returncode == 0 and f"process {server.processes[-1]} serves" in done.stdout, done
 
 
 def test_systemd_follows_the_new_process(start_upgradable, tmp_path):

@@ -11,6 +11,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use mantissa_protocol::Value;
 
+use crate::connection::Connection;
 use crate::output::{self, tell};
 use crate::target::{TargetOptions, ask};
 use crate::usage;
@@ -56,7 +57,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn upgrade(options: &UpgradeOptions) -> io::Result<String> {
-    let mut connection = options.target.target().map_err(io::Error::other)?.open()?;
+    let target = options.target.target().map_err(io::Error::other)?;
+    let mut connection = target.open()?;
+    let before = process_id(&mut connection);
     let mut command: Vec<Vec<u8>> = vec![b"MANTISSA.UPGRADE".to_vec()];
     if let Some(binary) = &options.binary {
         let path = std::path::absolute(binary)?;
@@ -72,7 +75,20 @@ fn upgrade(options: &UpgradeOptions) -> io::Result<String> {
     let began = Instant::now();
     let reply = ask(&mut connection, &command);
     bar.finish_and_clear();
-    match reply? {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(error) => {
+            // Connections with TLS do not go over: who serves tells whether the upgrade has succeeded.
+            let serving = target.open().ok().and_then(|mut connection| process_id(&mut connection));
+            return match (before, serving) {
+                (Some(before), Some(serving)) if serving != before => {
+                    Ok(format!("process {serving} serves, after {:.1} s", began.elapsed().as_secs_f64()))
+                }
+                _ => Err(error),
+            };
+        }
+    };
+    match reply {
         Value::Simple(text) => {
             let text = String::from_utf8_lossy(&text).into_owned();
             let text = text.strip_prefix("OK ").unwrap_or(&text).to_owned();
@@ -80,4 +96,11 @@ fn upgrade(options: &UpgradeOptions) -> io::Result<String> {
         }
         other => Err(io::Error::other(format!("an unexpected reply: {other:?}"))),
     }
+}
+
+/// The process that serves, as INFO says it.
+fn process_id(connection: &mut Connection) -> Option<u32> {
+    let reply = ask(connection, &[b"INFO".to_vec(), b"server".to_vec()]).ok()?;
+    let text = String::from_utf8_lossy(reply.as_bytes()?).into_owned();
+    text.lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok())
 }

@@ -45,6 +45,16 @@ impl Config {
         draft.into_content()
     }
 
+    /// The content of a file that leads to this configuration, with `rename-command`, which CONFIG REWRITE
+    /// leaves as it stands.
+    pub fn whole_text(&self) -> Vec<u8> {
+        let mut text = self.rewritten(b"");
+        for (old, new) in &self.rename_commands {
+            text.extend([b"rename-command ", &quote(old)[..], b" ", &quote(new), b"\n"].concat());
+        }
+        text
+    }
+
     /// The lines that a setting should have; none if it is at its default and the file does not name it.
     fn lines_of(&self, directive: &Directive, named: bool) -> Vec<Vec<u8>> {
         let value = (directive.read)(self);

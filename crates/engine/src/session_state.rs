@@ -21,6 +21,7 @@ use crate::call::{self, Call};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::{Peer, Target};
+use crate::registry::Command;
 use crate::replication::passing::{self, PassedReplica};
 use crate::session::{ReplyMode, Session, SharedSession, flag};
 use crate::{sessions, stats, tracking, transaction};
@@ -340,7 +341,7 @@ impl SessionState {
         let mut reply = Vec::new();
         for (database, args) in &self.commands {
             session.select(*database);
-            run(context, session, args).map_err(text)?;
+            run_own(context, session, args).map_err(text)?;
         }
         if let Some(watching) = session.watching.as_ref().filter(|_| self.dirty) {
             watching.dirty.store(true, Ordering::Release);
@@ -354,7 +355,7 @@ impl SessionState {
             tracking::turn_on(engine, session, mode, &prefixes);
         }
         if let Some(queued) = &self.queued {
-            run(context, session, &words(&[b"MULTI"])).map_err(text)?;
+            run_own(context, session, &words(&[b"MULTI"])).map_err(text)?;
             self.queue(context, session, queued)?;
         }
         if let Some(waiting) = &self.waiting {
@@ -396,10 +397,26 @@ impl SessionState {
     }
 }
 
-/// Runs a command for a session, without the checks for clients. Returns its reply.
+/// Runs one of [`SessionState::commands`], which have the names that commands have without `rename-command`.
+fn run_own(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Outcome<Vec<u8>> {
+    let command = context.engine.original_registry.resolve(args.as_args())?;
+    invoke(context, session, command, args)
+}
+
+/// Runs a command of the client.
 fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Outcome<Vec<u8>> {
+    let command = context.resolve(args.as_args())?;
+    invoke(context, session, command, args)
+}
+
+/// Runs a command for a session, without the checks for clients. Returns its reply.
+fn invoke(
+    context: &mut Context,
+    session: &mut Session,
+    command: &'static Command,
+    args: &OwnedArgs,
+) -> Outcome<Vec<u8>> {
     let args = args.as_args();
-    let command = context.resolve(args)?;
     let mut reply = Reply::new(session.protocol);
     call::invoke(context, session, Call::new(command, args), None, &mut reply)?;
     Ok(reply.into_bytes())

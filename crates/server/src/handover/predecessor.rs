@@ -238,7 +238,7 @@ impl<'a> Predecessor<'a> {
         let config = &active.config;
         let file = config.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let options = client::pack(&self.request.options);
-        let text = config.rewritten(b"");
+        let text = config.whole_text();
         self.send(&[b"begin", b"configuration", &text, b"file", file.as_bytes(), b"options", &options], None)
     }
 
