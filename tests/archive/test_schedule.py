@@ -147,6 +147,42 @@ def test_a_restart_neither_delays_nor_repeats(archiving, archive):
     assert len(archive.snapshots()) == 1
 
 
+def test_snapshots_of_others_are_not_of_the_schedule(archiving, archive, subject):
+    store(subject, [("other", 1)])
+    archive.create(subject)
+    with archiving(schedule="every 300d").connect() as connection:
+        until_saves(connection, 1)
+    assert len(archive.snapshots()) == 2
+
+
+def test_segments_that_are_damaged_hide_nothing(archiving, archive, start_server, tmp_path):
+    server = archiving(log="yes", log_interval=3600)
+    with server.connect() as connection:
+        until_logged(connection)
+        connection.call("SET", "key", "value")
+        before, time_s = digest(server), next_second()
+        connection.call("CONFIG", "SET", "archive-log", "no")
+        eventually(lambda: status(connection)["log"] == "off", "the log does not end")
+    other = archiving(log="yes", log_interval=3600)
+    own = set((archive.path / "log").iterdir())
+    with other.connect() as connection:
+        until_logged(connection)
+        connection.call("SET", "key", "other")
+        next_second()
+        connection.call("CONFIG", "SET", "archive-log", "no")
+        eventually(lambda: status(connection)["log"] == "off", "the log does not end")
+    [segment] = set((archive.path / "log").iterdir()) - own
+    content = bytearray(segment.read_bytes())
+    content[5] ^= 1
+    segment.write_bytes(content)
+    for command in ("list", "verify"):
+        result = archive.call(command)
+        assert result.code == 1 and f"log/{segment.name}: it is damaged".encode() in result.err
+        assert result.out.count(b"\n") >= 2
+    restored, text = state_at(archive, start_server, tmp_path / "folder", time_s)
+    assert restored == before and segment.name in text
+
+
 def test_refusals_and_errors(archiving, archive, start_server):
     plain = start_server("subject")
     with plain.connect() as connection:

@@ -62,7 +62,7 @@ pub struct Segment {
 }
 
 /// How far the log led from a snapshot.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Replayed {
     /// Bytes of commands.
     pub bytes: u64,
@@ -70,6 +70,8 @@ pub struct Replayed {
     pub last_s: u64,
     /// The log goes on behind the time that was asked for: so nothing before that time is missing.
     pub reaches_time: bool,
+    /// Of each segment whose header is damaged, its name and what is wrong: what is missing may be there.
+    pub damage: Vec<String>,
 }
 
 impl<S: Store> Archive<S> {
@@ -124,28 +126,41 @@ impl<S: Store> Archive<S> {
         Ok(segment)
     }
 
-    /// All segments, in the order of histories and offsets. An error if one is damaged.
+    /// All segments, in the order of histories and offsets. An error if the header of one is damaged.
     pub fn segments(&self) -> io::Result<Vec<Segment>> {
-        let mut segments = Vec::new();
+        let (segments, damage) = self.readable_segments()?;
+        damage.into_iter().next().map_or(Ok(segments), Err)
+    }
+
+    /// The segments whose headers can be read, in the order of histories and offsets, and for each of the
+    /// others an error that names it.
+    pub fn readable_segments(&self) -> io::Result<(Vec<Segment>, Vec<io::Error>)> {
+        let (mut segments, mut damage) = (Vec::new(), Vec::new());
         for (name, stored_bytes) in self.store.list(FOLDER)? {
-            segments.push(self.segment(&name, stored_bytes)?);
+            match self.segment(&name, stored_bytes) {
+                Ok(segment) => segments.push(segment),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => damage.push(error),
+                Err(error) => return Err(error),
+            }
         }
         segments.sort_by(|left, right| {
             (&left.history, left.start, left.end).cmp(&(&right.history, right.start, right.end))
         });
-        Ok(segments)
+        Ok((segments, damage))
     }
 
     /// The segment of this name and size.
     pub(crate) fn segment(&self, name: &str, stored_bytes: u64) -> io::Result<Segment> {
         let object = format!("{FOLDER}/{name}");
         let bytes = self.store.get_range(&object, 0, stored_bytes.min(HEADER_BYTES_MAX))?;
-        let wrapped = Reader::new(&bytes, "a segment of the log").bytes()?.to_vec();
+        let in_object = |error| damaged(format!("{object}: {error}"));
+        let wrapped = Reader::new(&bytes, "its header").bytes().map_err(in_object)?.to_vec();
         let plain = self.keys.unwrap(&wrapped, &object)?;
         if !name.ends_with(&hex(&self.keys.name(&plain)[..8])) {
             return Err(damaged(format!("{object}: it has the header of another segment")));
         }
-        Ok(Segment { name: name.to_owned(), stored_bytes, ..Segment::parse(&plain)? })
+        let segment = Segment::parse(&plain).map_err(in_object)?;
+        Ok(Segment { name: name.to_owned(), stored_bytes, ..segment })
     }
 
     /// What a segment holds.
@@ -191,7 +206,7 @@ impl<S: Store> Archive<S> {
             }
         }
         let absent = || damage.unwrap_or_else(|| io::Error::other("no snapshot is as old as that"));
-        newest_of_one(found, &self.segments()?, time_s).ok_or_else(absent)
+        newest_of_one(found, &self.readable_segments()?.0, time_s).ok_or_else(absent)
     }
 
     /// Calls `take` with the commands that follow `position`, up to and with those of the second `time_s`.
@@ -202,7 +217,9 @@ impl<S: Store> Archive<S> {
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Replayed> {
         let (mut at, mut replayed) = (position.offset, Replayed::default());
-        for segment in self.segments()?.iter().filter(|segment| segment.history == position.history) {
+        let (segments, damage) = self.readable_segments()?;
+        replayed.damage = damage.iter().map(io::Error::to_string).collect();
+        for segment in segments.iter().filter(|segment| segment.history == position.history) {
             if segment.end <= at {
                 continue;
             }

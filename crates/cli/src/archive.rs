@@ -199,7 +199,10 @@ fn list(options: &List) -> io::Result<bool> {
         }
     }
     if !options.json {
-        archive.segments()?.chunk_by(Segment::is_followed_by).for_each(|range| out += &show::range(range));
+        let (segments, damage) = archive.readable_segments()?;
+        segments.chunk_by(Segment::is_followed_by).for_each(|range| out += &show::range(range));
+        is_whole &= damage.is_empty();
+        damage.iter().for_each(|error| eprintln!("{error}"));
     }
     output::print(out.as_bytes())?;
     Ok(is_whole)
@@ -329,7 +332,10 @@ fn verify(options: &Verify) -> io::Result<bool> {
         );
     }
     if options.snapshots.is_empty() {
-        for segment in archive.segments()? {
+        let (segments, damage) = archive.readable_segments()?;
+        is_whole &= damage.is_empty();
+        damage.iter().for_each(|error| eprintln!("{error}"));
+        for segment in segments {
             if let Err(error) = archive.frames(&segment) {
                 is_whole = false;
                 eprintln!("{error}");

@@ -154,7 +154,11 @@ impl Archiver {
     fn look(&self, engine: &Engine) -> io::Result<()> {
         let active = engine.active_config();
         list(&Place::of(&active.config).open()?, &engine.archive, None)?;
-        let newest_ms = engine.archive.newest.lock().iter().map(|snapshot| snapshot.time_ms).max();
+        // Those of other servers do not count for the schedule of this one.
+        let own = source(engine);
+        let newest = engine.archive.newest.lock();
+        let newest_ms = newest.iter().filter(|snapshot| snapshot.source == own).map(|it| it.time_ms).max();
+        drop(newest);
         engine.archive.last_ms.store(newest_ms.unwrap_or(0) as i64, Ordering::Relaxed);
         self.known.lock().clone_from(&active.config.archive_url);
         Ok(())
@@ -197,9 +201,7 @@ impl Archiver {
         archive: &Archive<impl Store>,
         is_asked_for: bool,
     ) -> io::Result<Snapshot> {
-        // The name of the machine tells its servers from those of others in the same archive.
-        let host = process::host_name().unwrap_or_else(|| "127.0.0.1".to_owned());
-        let source = format!("{host}:{}", engine.host().facts().port);
+        let source = source(engine);
         let scratch = archive.scratch(PathBuf::from(&config.dir))?;
         let origin = Origin {
             source: &source,
@@ -245,6 +247,13 @@ impl Archiver {
     pub fn finish(&self) {
         self.journal.finish();
     }
+}
+
+/// What this server's snapshots name as their source. The name of the machine tells its servers from those of
+/// others in the same archive.
+fn source(engine: &Engine) -> String {
+    let host = process::host_name().unwrap_or_else(|| "127.0.0.1".to_owned());
+    format!("{host}:{}", engine.host().facts().port)
 }
 
 /// Notes which snapshots there are. Reads the manifests of those that are not known; `made` is.

@@ -57,6 +57,7 @@ pub(super) fn reached(replayed: &Replayed, time_s: u64) -> String {
             "\nthe archive has nothing behind that: whether more was changed until {} is not known",
             time::text(time_s)
         );
+        replayed.damage.iter().for_each(|damage| text += &format!("\n{damage}"));
     }
     text
 }
