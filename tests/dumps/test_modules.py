@@ -1,9 +1,12 @@
 """Dumps with keys of modules: refused by name, or loaded without them and kept as they are."""
 
+import json
+import subprocess
+
 import pytest
 
 from support.rdbfile import MODULE, MODULE_AUX, STRING, File, length, module_identifier, string
-from support.servers import oracle_path
+from support.servers import oracle_path, subject_is_oracle, subject_path
 from support.waiting import eventually, persistence
 
 # The elements of a module's value: their kinds, and the mark of its end.
@@ -50,6 +53,17 @@ def test_a_refusal_names_key_type_and_what_to_do(start_with, tmp_path):
     server = start_with(dump(aux=True, keys_of_modules=0), tmp_path, wait=False)
     assert server.wait_exit() != 0
     assert "'ft_index0'" in server.log_text() and "'rdb-skip-unknown-types yes'" in server.log_text()
+
+
+@pytest.mark.skipif(subject_is_oracle(), reason="redis-server has no such tool")
+def test_data_beside_the_keys_are_told(tmp_path):
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(dump(aux=True, keys_of_modules=0))
+    words = [subject_path(), "check", "rdb", path]
+    text = subprocess.run(words, capture_output=True, timeout=60).stdout.decode()
+    assert "\ndata of type ft_index0 beside the keys, which cannot be loaded\n" in text
+    found = json.loads(subprocess.run([*words, "--json"], capture_output=True, timeout=60).stdout)
+    assert found["types_beside_keys"] == ["ft_index0"]
 
 
 def test_keys_that_are_skipped_are_told_and_the_file_stays(start_with, tmp_path):

@@ -113,6 +113,19 @@ def test_a_copy_that_was_cut_off_goes_on(start_server, tool, tmp_path):
     assert b"is about a copy of" in tool(*words).err
 
 
+def test_what_the_target_has_refused_is_copied_by_the_next_attempt(start_server, tool, tmp_path):
+    source, target = start_server(), start_server()
+    fill(source)
+    with target.connect() as connection:
+        connection.call("ACL", "SETUSER", "default", "resetkeys", "~string*")
+        words = ["import", f"redis://127.0.0.1:{source.port}", "-p", target.port, "--resume", tmp_path / "bookmark"]
+        words += ["--batch", 10, "--replace"]
+        assert tool(*words).code == 1
+        connection.call("ACL", "SETUSER", "default", "~*")
+    assert tool(*words).code == 0
+    assert state(source) == state(target) and not (tmp_path / "bookmark").exists()
+
+
 @pytest.mark.parametrize("form", ["rdb", "jsonl", "csv"])
 @pytest.mark.parametrize("kind", ["subject", "oracle"])
 def test_files_both_ways(form, kind, start_server, tool, tmp_path):
@@ -626,6 +639,26 @@ class ModuleServer(socketserver.StreamRequestHandler):
             case b"DUMP":
                 return b"$%d\r\n%s\r\n" % (len(payload), payload)
         return b"-ERR unknown command\r\n"
+
+
+class EndingServer(socketserver.StreamRequestHandler):
+    """Plays a server that ends when it is to store something."""
+
+    def handle(self):
+        while (words := read_words(self.rfile)) and words[0].upper() != b"RESTORE":
+            self.wfile.write(b"+OK\r\n")
+
+
+def test_a_target_that_ends_is_told(subject, tool):
+    with subject.connect() as connection:
+        connection.call("MSET", *(word for number in range(1000) for word in (number, "value")))
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), EndingServer) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        words = ["import", f"redis://127.0.0.1:{subject.port}", "-p", server.server_address[1]]
+        result = tool(*words, "--batch", 1, "--threads", 2)
+        server.shutdown()
+    assert result.code == 1 and result.err, result
 
 
 def test_keys_of_modules_on_a_live_server(subject, tool):

@@ -1,7 +1,7 @@
 //! Looking through a dump: what it holds, its biggest keys, its first damage.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -44,6 +44,8 @@ pub(super) struct Counter {
     functions: u64,
     /// Keys of modules that are named: database, name, type.
     of_modules: Vec<(usize, Vec<u8>, String)>,
+    /// Types of modules with data that belong to no key.
+    types_beside: BTreeSet<String>,
     facts: Vec<(Vec<u8>, Vec<u8>)>,
     now_ms: i64,
     top: usize,
@@ -90,6 +92,10 @@ impl LoadTarget for Counter {
         if self.of_modules.len() < MODULE_KEYS_NAMED_MAX {
             self.of_modules.push((key.database, key.key.to_vec(), key.type_name.to_owned()));
         }
+    }
+
+    fn skipped_aux(&mut self, type_name: &str) {
+        self.types_beside.insert(type_name.to_owned());
     }
 
     fn describe(&mut self, name: &[u8], value: &[u8]) {
@@ -202,6 +208,10 @@ impl Report {
                 out.extend_from_slice(format!("  and {more} more\n").as_bytes());
             }
         }
+        for type_name in &counter.types_beside {
+            let line = format!("data of type {type_name} beside the keys, which cannot be loaded\n");
+            out.extend_from_slice(line.as_bytes());
+        }
         for (bytes, database, key, kind) in self.biggest() {
             out.extend_from_slice(format!("{bytes:>12} bytes  {kind:<6}  database {database}  ").as_bytes());
             put_quoted(&mut out, key);
@@ -242,6 +252,7 @@ impl Report {
                 (text("type"), text(type_name)),
             ])
         });
+        let types_beside = counter.types_beside.iter().map(|type_name| text(type_name));
         let facts = counter.facts.iter();
         let facts = facts.map(|(name, value)| (Value::Bulk(name.clone()), Value::Bulk(value.clone())));
         let damage = self.damage.as_ref().map_or(Value::Null, |damage| text(&damage.to_string()));
@@ -254,6 +265,7 @@ impl Report {
             (text("functions"), count(counter.functions)),
             (text("keys_of_modules"), count(summary.keys_of_modules)),
             (text("of_modules"), Value::Array(of_modules.collect())),
+            (text("types_beside_keys"), Value::Array(types_beside.collect())),
             (text("types"), Value::Array(types.collect())),
             (text("biggest"), Value::Array(biggest.collect())),
             (text("checksum"), text(self.checksum())),

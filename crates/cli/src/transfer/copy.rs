@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -19,7 +19,6 @@ use crate::target::Target;
 
 /// What the threads share.
 struct Shared<'a> {
-    batches: Mutex<Receiver<(u64, KeyBatch)>>,
     done: Mutex<Done<'a>>,
     bar: &'a ProgressBar,
 }
@@ -32,7 +31,7 @@ struct Done<'a> {
 }
 
 impl Done<'_> {
-    /// Notes a batch, and remembers up to where all are stored.
+    /// Notes a batch that is stored, and remembers up to where all are.
     fn note(&mut self, number: u64, next: Option<Mark>) -> io::Result<()> {
         self.after.insert(number, next);
         while let Some(next) = self.after.remove(&self.first) {
@@ -90,7 +89,9 @@ fn copy(
 ) -> io::Result<Tally> {
     let (sender, receiver) = sync_channel(options.threads * 2);
     let done = Done { first: 0, after: BTreeMap::new(), bookmark };
-    let shared = Shared { batches: Mutex::new(receiver), done: Mutex::new(done), bar };
+    let shared = Shared { done: Mutex::new(done), bar };
+    // Of the threads alone: who sends learns that all of them have ended.
+    let batches = Arc::new(Mutex::new(receiver));
     let pairs = (0..options.threads)
         .map(|_| Ok((source.open()?, Sink::open(target, options)?)))
         .collect::<io::Result<Vec<_>>>()?;
@@ -99,9 +100,10 @@ fn copy(
         let workers: Vec<_> = pairs
             .into_iter()
             .map(|(mut reader, mut sink)| {
+                let batches = Arc::clone(&batches);
                 scope.spawn(move || {
                     let (mut tally, mut selected) = (Tally::default(), None);
-                    while let Some((number, batch)) = next(&shared.batches) {
+                    while let Some((number, batch)) = next(&batches) {
                         select(&mut reader, &mut selected, batch.database)?;
                         let dumped = dump(&mut reader, &batch.keys)?;
                         let count = batch.keys.len() as u64;
@@ -116,19 +118,25 @@ fn copy(
                             })
                             .collect();
                         tally.gone += count - jobs.len() as u64;
-                        tally.add(sink.store(jobs)?);
+                        let stored = sink.store(jobs)?;
                         shared.bar.inc(count);
-                        let mut done = shared.done.lock().map_err(|_| io::Error::other("a thread failed"))?;
-                        done.note(number, batch.next)?;
+                        // A batch with a key that was refused is copied again by the next attempt.
+                        if stored.failed == 0 {
+                            let done = shared.done.lock();
+                            let mut done = done.map_err(|_| io::Error::other("a thread failed"))?;
+                            done.note(number, batch.next)?;
+                        }
+                        tally.add(stored);
                     }
                     Ok(tally)
                 })
             })
             .collect();
+        drop(batches);
         let mut number = 0;
         let walked = (|| {
             while let Some(batch) = keys.next()? {
-                // If all threads have ended, each tells why below.
+                // Threads that have ended tell why below.
                 if sender.send((number, batch)).is_err() || workers.iter().any(|one| one.is_finished()) {
                     break;
                 }
