@@ -182,3 +182,12 @@ def test_calls_count_as_in_redis(name, servers):
         if steps.count("~") > 1 or name.startswith("unblocked"):
             counted["slow"].sort()  # which of them ends first is open
     assert found == expected
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_time_goes_on_within_a_pipeline(start_server, kind):
+    with start_server(kind).connect() as connection:
+        requests = [("DEBUG", "SLEEP", "1"), ("SET", "k", "v", "PX", "100000"), ("PEXPIRETIME", "k"), ("TIME",)]
+        _, _, expires_ms, (seconds, micros) = (reply.plain() for reply in connection.pipeline(requests))
+        set_ms, now_ms = expires_ms - 100_000, int(seconds) * 1000 + int(micros) // 1000
+        assert now_ms - set_ms < 900, "its time counts from before the sleep"

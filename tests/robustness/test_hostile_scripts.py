@@ -463,3 +463,22 @@ def test_scripts_on_all_workers_at_once(server):
     [thread.start() for thread in threads]
     [thread.join(PATIENCE_S) for thread in threads]
     assert len(replies) == 120 and not any(reply.is_error and b"BUSY" not in reply.raw for reply in replies)
+
+
+def test_scripts_take_keys_that_they_did_not_declare(start_server):
+    """Of a script that has kept to its keys so far, many runs come to others at the same moment."""
+    server = start_server(options={"worker-threads": 4, "worker-packing": "no"})
+    clients = [server.connect() for _ in range(12)]
+    for number in range(20):
+        script = (
+            f"redis.call('SET', KEYS[1], {number}) local i = 0 while i < 100000 do i = i + 1 end "
+            f"if ARGV[1] == 'other' then redis.call('SET', ARGV[2], {number}) end return 1"
+        )
+        assert clients[0].call("EVAL", script, 1, "declared", "none") == 1
+        for at, client in enumerate(clients):
+            client.send("EVAL", script, 1, f"declared:{at}", "other", f"other:{at}")
+        assert [client.read().plain() for client in clients] == [1] * len(clients)
+        keys = [f"{name}:{at}" for name in ("declared", "other") for at in range(len(clients))]
+        assert clients[0].call("MGET", *keys) == [str(number).encode()] * len(keys)
+    for client in clients:
+        client.close()

@@ -130,9 +130,8 @@ impl<'a> Pattern<'a> {
             (ValueRef::String(StringRef::Bytes(text)), None) => Some(Element::Bytes(text)),
             (ValueRef::String(StringRef::Integer(number)), None) => Some(Element::Integer(number)),
             (ValueRef::Hash(hash), Some(field)) => {
-                let found = hash.iter().find(|(name, _, _)| name.text(&mut [0; 20]) == field);
                 let alive = |expiry: Option<i64>| expiry.is_none_or(|time| time > access.now_ms());
-                found.filter(|(_, _, expiry)| alive(*expiry)).map(|(_, value, _)| value)
+                hash.get(field).filter(|(_, expiry)| alive(*expiry)).map(|(value, _)| value)
             }
             _ => None,
         })

@@ -5,6 +5,7 @@
 //! script calls, and a blocked command that has been served.
 
 use mantissa_sys::QuickInstant;
+use mantissa_sys::clock::unix_ms;
 use std::time::Duration;
 
 use mantissa_commands::spec::Flags;
@@ -32,6 +33,10 @@ impl Context<'_> {
     }
 }
 
+/// The clock is read once for the requests that come together, and after a call of this time: what follows one
+/// counts its expiries and deadlines from then.
+const CLOCK_STEP_NS: u64 = 1_000_000;
+
 /// Counts a call that has run. Its time is counted from the end of the call before it.
 #[inline]
 pub fn ended(
@@ -46,6 +51,9 @@ pub fn ended(
     let spent_ns = context.lap();
     let failed = std::mem::take(&mut context.has_failed);
     record(context, session, call, spent_ns, failed);
+    if spent_ns >= CLOCK_STEP_NS {
+        context.now_ms = unix_ms();
+    }
 }
 
 /// Counts a call that is refused before it runs. `command` is what it calls, if that is known.

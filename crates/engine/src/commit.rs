@@ -252,8 +252,8 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     if simulation::has_fault(Fault::LateLog) {
         return;
     }
-    if engine.replication.is_replica() {
-        // Its log is its primary's stream: what its own clients write is not in it.
+    if engine.replication.is_replica() || std::mem::take(&mut outbox.is_cut) {
+        // A replica's log is its primary's stream: what its own clients write is not in it.
         outbox.unit.clear();
     }
     if !outbox.unit.is_empty() {

@@ -214,6 +214,8 @@ pub struct Outbox<'e> {
     pub logged_lsn: Lsn,
     /// Something has been appended since the writer was last told.
     has_logged: bool,
+    /// A script was cut after it had written: the present unit is not logged.
+    pub is_cut: bool,
     /// The log refused writes when the present requests came. What is appended for them is no client's write:
     /// an expired key was removed.
     is_refused: bool,
@@ -234,6 +236,7 @@ impl<'e> Outbox<'e> {
             required_lsn: 0,
             logged_lsn: 0,
             has_logged: false,
+            is_cut: false,
             is_refused: false,
         }
     }

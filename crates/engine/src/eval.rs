@@ -278,6 +278,7 @@ impl ScriptCall<'_> {
             is_function: self.is_function,
             owns_locks,
             keys: self.keys(),
+            key_usage: self.key_usage,
             call: self.args,
             called_before: self.called.get(),
         };
@@ -288,6 +289,9 @@ impl ScriptCall<'_> {
             self.key_usage.note(run.touched_undeclared);
             self.called.set(self.called.get().max(run.called_count));
             let abort = run.abort;
+            // A half of it is not logged. Nothing is kept: see `Abort::Killed`.
+            context.outbox.is_cut |=
+                abort == Some(Abort::Killed) && engine.scripting.slot(worker).has_written();
             if !matches!(abort, Some(Abort::Restart | Abort::Unread)) {
                 self.reply_ending(context, (ending, abort), start, reply);
             }

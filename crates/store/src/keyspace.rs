@@ -4,8 +4,8 @@
 //! are free. Else locks are taken in ascending order of shard numbers. So threads that need several never
 //! wait for each other in a circle. [`LockedShards`] is the only way to a shard's contents.
 //!
-//! One thread at a time may ask for more shards than it holds ([`LockedShards::extend`]), out of order. While
-//! it waits, threads that wait for a further lock release the locks that they hold: they have not begun yet.
+//! A thread may ask for more shards than it holds ([`LockedShards::extend`]), out of order. While it waits,
+//! threads that wait for a further lock release the locks that they hold: they have not begun yet.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mantissa_sys::simulation;
+use parking_lot::RawMutex;
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
-use parking_lot::{Mutex, MutexGuard, RawMutex};
 
 use crate::ahead::Ahead;
+use crate::extenders::Extenders;
 use crate::kept;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::shard::Shard;
@@ -60,8 +61,8 @@ pub struct Keyspace {
     shift: u32,
     database_count: usize,
     tracked: Arc<TrackedTotals>,
-    /// Held by the thread that asks for more shards than it holds, while it waits for them.
-    extending: Mutex<()>,
+    /// Threads that ask for more shards than they hold.
+    extenders: Extenders,
     /// Whether changes are logged. It changes only while all shards are locked.
     is_logged: AtomicBool,
     /// Whether what has expired is hidden and not removed. It changes only while all shards are locked.
@@ -91,7 +92,7 @@ impl Keyspace {
             shift: 64 - shard_count.ilog2(),
             database_count,
             tracked: Arc::clone(&tracked),
-            extending: Mutex::new(()),
+            extenders: Extenders::default(),
             is_logged: AtomicBool::new(false),
             keeps_expired: AtomicBool::new(false),
             pauses_expiry: AtomicBool::new(false),
@@ -280,7 +281,7 @@ impl Keyspace {
             }
             drop(locked);
             // Either `give_up` said so, or another thread is extending.
-            while self.await_extension().is_none() {
+            while !self.await_extenders() {
                 if give_up() {
                     return None;
                 }
@@ -340,11 +341,11 @@ impl Keyspace {
     }
 
     /// Waits until no thread is extending, for [`LOCK_WAIT_MAX`] at most.
-    fn await_extension(&self) -> Option<MutexGuard<'_, ()>> {
-        if simulation::wait(Some(LOCK_WAIT_MAX)) {
-            return self.extending.try_lock();
+    fn await_extenders(&self) -> bool {
+        match simulation::wait(Some(LOCK_WAIT_MAX)) {
+            true => !self.extenders.exist(),
+            false => self.extenders.await_end(LOCK_WAIT_MAX),
         }
-        self.extending.try_lock_for(LOCK_WAIT_MAX)
     }
 
     /// Fetches a key's bucket ahead of its use, without taking the lock if it is not free.
@@ -539,7 +540,7 @@ impl<'k> LockedShards<'k> {
     /// thread extends what it holds and may wait for a lock that is held here.
     fn wait_for(&mut self, index: usize, give_up: &mut impl FnMut() -> bool) -> bool {
         while !self.keyspace.wait_for_one(index) {
-            if give_up() || (!self.held.is_empty() && self.keyspace.extending.is_locked()) {
+            if give_up() || (!self.held.is_empty() && self.keyspace.extenders.exist()) {
                 return false;
             }
         }
@@ -570,16 +571,18 @@ impl<'k> LockedShards<'k> {
     }
 
     /// Takes further locks without giving back those that are held, in whatever order. False, with the same
-    /// locks as before, if `give_up` says so, or if another thread is doing the same: the two might wait for
-    /// each other.
+    /// locks as before, if `give_up` says so, or if other threads that do the same wait for one of these.
     #[cold]
     pub fn extend(&mut self, more: ShardSet, mut give_up: impl FnMut() -> bool) -> bool {
         let keyspace = self.keyspace;
         keyspace.release_kept();
-        let Some(_sole) = keyspace.extending.try_lock() else { return false };
+        let extension = keyspace.extenders.begin();
         let before = self.held.set();
         let mut complete = true;
         more.for_each(|index| {
+            if complete && !self.held.contains(index) {
+                complete = extension.waits(self.held.set(), index);
+            }
             while complete && !self.held.contains(index) {
                 if keyspace.wait_for_one(index) {
                     self.held.insert(index);
@@ -695,7 +698,29 @@ mod tests {
             }
         });
         assert!(extended.into_inner() >= 300);
+        assert!(!keyspace.extenders.exist());
         assert!(keyspace.try_lock(keyspace.all_shards()).is_ok());
+    }
+
+    #[test]
+    fn threads_extend_side_by_side() {
+        let keyspace = Keyspace::new(1, 64);
+        let [first, second] = [1, 2].map(|index| keyspace.lock(ShardSet::one(index)));
+        let (mut first, mut second) = (first, second);
+        std::thread::scope(|scope| {
+            let third = scope.spawn(|| {
+                let mut third = keyspace.lock(ShardSet::one(3));
+                assert!(third.extend(ShardSet::one(1), || false));
+            });
+            while !keyspace.extenders.exist() {
+                std::thread::yield_now();
+            }
+            assert!(second.extend(ShardSet::one(9), || false), "nobody who waits holds it");
+            assert!(!first.extend(ShardSet::one(3), || true), "the third holds it, and waits for the first");
+            drop(first);
+            assert!(third.join().is_ok());
+        });
+        assert!(second.contains(9) && !keyspace.extenders.exist());
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod distinct;
 mod divisor;
 mod entry;
 mod expiry_sample;
+mod extenders;
 mod hash;
 pub mod json;
 mod kept;

@@ -686,8 +686,13 @@ impl Shard {
         keys.map(|(_, key)| key.clone()).collect()
     }
 
-    /// Adds a waiter for the key. Waiters are served in the order of their tickets, which grow.
+    /// Adds a waiter for the key, unless it waits for that already: a command may name a key twice. Waiters are
+    /// served in the order of their tickets, which grow.
     pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Arc<Waiter>) {
+        let queue = self.waiters.entry((database, key.into())).or_default();
+        if queue.contains_key(&ticket) {
+            return;
+        }
         if waiter.shards.count() > 1 {
             self.wide_waiter_count += 1;
             self.waiter_shards = self.waiter_shards.union(waiter.shards);
@@ -695,7 +700,7 @@ impl Shard {
         if waiter.on_loss {
             *self.loss_waiters.entry((database, key.into())).or_default() += 1;
         }
-        self.waiters.entry((database, key.into())).or_default().insert(ticket, waiter);
+        queue.insert(ticket, waiter);
     }
 
     /// Removes a waiter from the key's queue.
@@ -755,5 +760,27 @@ impl Shard {
     #[inline]
     pub fn waiter_shards(&self) -> ShardSet {
         self.waiter_shards
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_named_twice_is_waited_for_once() {
+        let mut shard = Shard::new(1, KeyHasher::of_this_run(), Arc::default());
+        let shards = ShardSet::first(2);
+        let waiter = Arc::new(Waiter { client: 1, kind: Kind::Stream, shards, on_loss: true });
+        for _ in 0..2 {
+            shard.wait(0, b"key", 1, Arc::clone(&waiter));
+        }
+        assert!(shard.has_loss_waiters(0, b"key") && shard.waiter_shards().covers(shards));
+        for _ in 0..2 {
+            shard.stop_waiting(0, b"key", 1);
+        }
+        assert!(
+            !shard.has_waiters() && !shard.has_loss_waiters(0, b"key") && shard.waiter_shards().is_empty()
+        );
     }
 }

@@ -9,9 +9,9 @@
 //!
 //! Only in the last case can a key lie in another shard. If nothing has been written yet, the run is
 //! restarted with all shards; the commands so far have only read. Otherwise it takes the missing shards while
-//! it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if another one does so at
-//! that moment the command fails, and with it the script, with what it wrote so far in place, as after any
-//! other error.
+//! it keeps its own ([`LockedShards::extend`]). If runs would wait for each other in a circle, or another
+//! script is slow, the command fails, and with it the script, with what it wrote so far in place, as after
+//! any other error. Later runs of a script that has touched an undeclared key take all shards first.
 //!
 //! A run that meets a value on disk before it has written anything ends, and begins anew once the value has
 //! been read. Otherwise the value is read with the shards held.
@@ -33,6 +33,8 @@ use crate::invocation::Command;
 use crate::locking::{linked_shards, shards_of};
 use crate::nested_loop;
 use crate::scripting::machine::write_log;
+use crate::scripting::running::Slot;
+use crate::scripting::source::KeyUsage;
 use crate::session::Session;
 use crate::tier::fetch;
 use crate::{calls, warning};
@@ -44,7 +46,7 @@ use mantissa_sys::{QuickInstant, clock};
 /// Why a run ends early. The script cannot catch that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// SCRIPT KILL, FUNCTION KILL or the end of the engine.
+    /// SCRIPT KILL, FUNCTION KILL or the end of the engine. It has not written, or nothing is kept.
     Killed,
     /// It is to be run again with all shards.
     Restart,
@@ -67,6 +69,8 @@ pub struct Rules<'a> {
     pub owns_locks: bool,
     /// The keys that it has declared.
     pub keys: Args<'a>,
+    /// What is known of its keys.
+    pub key_usage: &'a KeyUsage,
     /// The command that called it.
     pub call: Args<'a>,
     /// Calls that it made before it began again: they have been counted and shown.
@@ -144,8 +148,9 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
                 calls::rejected(self.context, resolved.ok(), error);
             }
         })?;
-        if command.info.flags.has(Flags::WRITE) {
-            self.context.engine.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
+        if command.info.flags.has(Flags::WRITE) && !self.slot().begin_write() {
+            self.abort = Some(Abort::Killed);
+            return Err(Error::fixed("ERR the script is ended"));
         }
         self.has_effects |= has_effects(command);
         self.context.command_began = QuickInstant::now();
@@ -164,12 +169,23 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         })
     }
 
+    fn slot(&self) -> &'e Slot {
+        self.context.engine.scripting.slot(self.context.worker)
+    }
+
+    /// A key is touched that was not declared: runs that begin from now on take all shards.
+    #[cold]
+    fn touch_undeclared(&mut self) {
+        self.touched_undeclared = true;
+        self.rules.key_usage.note(true);
+    }
+
     fn admit(&mut self, command: &Command, args: Args<'_>, is_new: bool) -> Outcome {
-        let slot = self.context.engine.scripting.slot(self.context.worker);
+        let slot = self.slot();
         let rights = ScriptRights {
             is_read_only: self.rules.read_only,
             allows_oom: self.rules.allow_oom,
-            has_written: slot.wrote.load(Ordering::Relaxed),
+            has_written: slot.has_written(),
             is_noted: is_new,
         };
         admission::of_script(self.context, self.session, command, args, rights)
@@ -196,13 +212,14 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         let mut needed = ShardSet::EMPTY;
         if sweeps {
             needed = keyspace.all_shards();
-            self.touched_undeclared = true;
+            self.touch_undeclared();
         } else {
             for position in find_keys(command.info, args).unwrap_or_default() {
                 let key = args.at(position.index);
                 needed.insert(keyspace.shard_of(keyspace.hash(key)));
-                self.touched_undeclared =
-                    self.touched_undeclared || !self.rules.keys.iter().any(|declared| declared == key);
+                if !self.touched_undeclared && !self.rules.keys.iter().any(|declared| declared == key) {
+                    self.touch_undeclared();
+                }
             }
         }
         if command.info.traits.has(Traits::FOLLOWS_LINKS) {
@@ -217,9 +234,9 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             self.abort = Some(Abort::Restart);
             return Err(Error::fixed("ERR the script is run again"));
         }
-        let engine = self.context.engine;
-        let give_up = || engine.scripting.is_busy() || engine.stopping.load(Ordering::Relaxed);
-        if self.access.locked_mut().extend(keyspace.all_shards(), give_up) {
+        let (engine, worker) = (self.context.engine, self.context.worker);
+        let give_up = || engine.scripting.is_other_slow(worker);
+        if self.access.locked_mut().extend(needed, give_up) {
             return Ok(());
         }
         Err(Error::fixed(
@@ -260,8 +277,7 @@ impl Host for Run<'_, '_, '_> {
         if self.abort.is_some() {
             return false;
         }
-        let engine = self.context.engine;
-        let slot = engine.scripting.slot(self.context.worker);
+        let (engine, slot) = (self.context.engine, self.slot());
         let threshold_ms = self.context.active.config.busy_reply_threshold_ms;
         let elapsed = clock::since(self.began);
         if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
@@ -280,7 +296,9 @@ impl Host for Run<'_, '_, '_> {
             nested_loop::serve_others();
         }
         (self.last_tick, self.ticked) = (clock::now(), QuickInstant::now());
-        if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
+        let keeps_nothing = || engine.persistence.ends_unsaved.load(Ordering::Relaxed);
+        let ends = engine.stopping.load(Ordering::Relaxed) && (!slot.has_written() || keeps_nothing());
+        if slot.is_killed() || ends {
             self.abort = Some(Abort::Killed);
             return false;
         }

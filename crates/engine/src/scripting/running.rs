@@ -4,6 +4,9 @@
 //! `busy-reply-threshold` is slow: from then on commands that need what it holds are refused instead of
 //! waiting, its own worker serves other connections from within the script, and it can be killed as long as
 //! it has not written.
+//!
+//! Invariant: a script that has called a command that writes is not killed, and one that is to be killed
+//! calls none. Only the end of a server that keeps nothing (SHUTDOWN NOSAVE) cuts what has written.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,9 +25,17 @@ use super::source::{self, ScriptCache};
 /// Interval at which a script waits for commands that sweep the keyspace, and these for scripts.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// A script that has run for less is not killed: nobody can have meant it.
+const KILLED_AFTER_MS: u64 = 100;
+
 const IDLE: u8 = 0;
 const SCRIPT: u8 = 1;
 const FUNCTION: u8 = 2;
+
+/// What has become of a script: nothing yet, or one of the others for good.
+const UNWRITTEN: u8 = 0;
+const WROTE: u8 = 1;
+const KILLED: u8 = 2;
 
 /// What a worker runs.
 #[derive(Default)]
@@ -35,10 +46,8 @@ pub struct Slot {
     began_ms: AtomicU64,
     /// It has run past the threshold.
     slow: AtomicBool,
-    /// It has called a command that writes.
-    pub wrote: AtomicBool,
-    /// It is to end.
-    pub killed: AtomicBool,
+    /// Whether it has called a command that writes, or is to end.
+    fate: AtomicU8,
     /// Bytes that the worker's machine uses.
     vm_bytes: AtomicU64,
     /// The name of the function and the command that called it, known once it is slow.
@@ -49,6 +58,33 @@ impl Slot {
     /// Whether it has run past the threshold.
     pub fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has called a command that writes.
+    #[inline]
+    pub fn has_written(&self) -> bool {
+        self.fate.load(Ordering::Relaxed) == WROTE
+    }
+
+    /// Whether it is to end.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.fate.load(Ordering::Relaxed) == KILLED
+    }
+
+    /// Notes that it is about to write. False if it is to end: then it must not.
+    #[inline]
+    pub fn begin_write(&self) -> bool {
+        self.has_written() || self.settle(WROTE)
+    }
+
+    /// Has it end. False if it has written.
+    fn kill(&self) -> bool {
+        self.is_killed() || self.settle(KILLED)
+    }
+
+    fn settle(&self, fate: u8) -> bool {
+        self.fate.compare_exchange(UNWRITTEN, fate, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -129,8 +165,7 @@ impl Scripting {
             }
         }
         slot.began_ms.store(clock::since(self.started).as_millis() as u64, Ordering::Relaxed);
-        slot.wrote.store(false, Ordering::Relaxed);
-        slot.killed.store(false, Ordering::Relaxed);
+        slot.fate.store(UNWRITTEN, Ordering::Relaxed);
         Running { scripting: self, worker }
     }
 
@@ -176,6 +211,12 @@ impl Scripting {
         self.slow_count.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether any script is slow but that of this worker.
+    pub fn is_other_slow(&self, worker: usize) -> bool {
+        let own = usize::from(self.slot(worker).is_slow());
+        self.slow_count.load(Ordering::Relaxed) > own as u64
+    }
+
     /// Bytes that the machines use.
     pub fn vm_bytes(&self) -> u64 {
         self.slots.iter().map(|slot| slot.vm_bytes.load(Ordering::Relaxed)).sum()
@@ -191,6 +232,7 @@ impl Scripting {
     pub fn longest(&self, function: bool) -> Option<&Slot> {
         let kind = if function { FUNCTION } else { SCRIPT };
         let running = self.slots.iter().filter(|slot| slot.kind.load(Ordering::Acquire) == kind);
+        let running = running.filter(|slot| slot.is_slow() || self.elapsed_ms(slot) >= KILLED_AFTER_MS);
         running.max_by_key(|slot| self.elapsed_ms(slot))
     }
 
@@ -227,8 +269,8 @@ impl Scripting {
 
     /// Kills every slow script that has not written, because the engine ends.
     pub fn kill_slow(&self) {
-        for slot in self.slots.iter().filter(|slot| slot.is_slow() && !slot.wrote.load(Ordering::Relaxed)) {
-            slot.killed.store(true, Ordering::Relaxed);
+        for slot in self.slots.iter().filter(|slot| slot.is_slow()) {
+            let _one_that_has_written_goes_on = slot.kill();
         }
     }
 
@@ -238,18 +280,17 @@ impl Scripting {
         let Some(slot) = self.longest(function).or_else(other) else {
             return Err(Error::fixed("NOTBUSY No scripts in execution right now."));
         };
-        if slot.wrote.load(Ordering::Relaxed) {
-            return Err(Error::fixed(
-                "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
-                 either wait the script termination or kill the server in a hard way using the SHUTDOWN \
-                 NOSAVE command.",
-            ));
+        const UNKILLABLE: Error = Error::fixed(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either \
+             wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+        );
+        if slot.has_written() {
+            return Err(UNKILLABLE);
         }
         let is_function = slot.kind.load(Ordering::Relaxed) == FUNCTION;
         if is_function != function {
             return Err(self.busy_error());
         }
-        slot.killed.store(true, Ordering::Relaxed);
-        Ok(())
+        if slot.kill() { Ok(()) } else { Err(UNKILLABLE) }
     }
 }
