@@ -613,8 +613,12 @@ impl<'a> Access<'a> {
     pub fn changed_by(&mut self, key: &[u8], changes: u64) {
         self.collected.dirty += changes;
         let index = self.locked.keyspace().shard_of(self.hash(key));
-        if self.locked.shard(index).is_some_and(Shard::wants_changes) {
-            self.collected.effects().changed.push((self.database, key.into()));
+        let Some(shard) = self.locked.shard(index).filter(|shard| shard.wants_changes()) else { return };
+        let grows = shard.has_growth_waiters(self.database, key);
+        let effects = self.collected.effects();
+        effects.changed.push((self.database, key.into()));
+        if grows {
+            effects.ready.push((self.database, key.into()));
         }
     }
 
@@ -684,8 +688,8 @@ impl<'a> Access<'a> {
         for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let (on_loss, instead) = (false, None);
-        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, instead };
+        let (on_loss, on_growth, instead) = (false, false, None);
+        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, on_growth, instead };
         self.collected.effects().blocking = Some(blocking);
     }
 
