@@ -683,6 +683,13 @@ settings! {
         "10000", 0;
     /// Commands that SLOWLOG keeps.
     slowlog_max_len: u64 = "slowlog-max-len", LONG, "128", 0;
+    /// Arguments that SLOWLOG and COMMANDLOG keep of a command; the last of them tells how many more there
+    /// were. A directive of Redis 8.8.
+    slowlog_entry_max_argc: u32 = "slowlog-entry-max-argc", Integer { min: 2, max: i32::MAX as i64 },
+        "32", HIDDEN;
+    /// Bytes that SLOWLOG and COMMANDLOG keep of an argument. A directive of Redis 8.8.
+    slowlog_entry_max_string_len: u64 = "slowlog-entry-max-string-len", Integer { min: 1, max: i64::MAX },
+        "128", HIDDEN;
     /// Bytes of arguments from which on `COMMANDLOG GET` keeps a command as a `large-request`; 0 keeps all,
     /// -1 none. Valkey's directive.
     commandlog_request_larger_than: i64 = "commandlog-request-larger-than",
