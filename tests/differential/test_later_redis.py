@@ -3,6 +3,7 @@ are those of Redis's documentation and tests."""
 
 import pytest
 
+from support.memory import used
 from support.seeds import generator
 from support.servers import Server, subject_is_oracle
 from support.state import differences, whole_state
@@ -107,3 +108,81 @@ def test_the_slow_log_keeps_as_much_as_it_is_told(subject):
             assert len(entry) == 6
         finally:
             connection.call("CONFIG", "SET", "slowlog-log-slower-than", 10_000, names[0], 32, names[1], 128)
+
+
+def idle(connection, key):
+    return connection.call("OBJECT", "IDLETIME", key)
+
+
+def test_only_changes_keep_a_key_under_lrm():
+    """Reading a key does not touch its clock, changing it does, whatever the client asks for."""
+    ways = [
+        "SET k 1", "APPEND text x", "INCR k", "EXPIRE k 100", "HSET h f 2", "RPUSH l x", "LPOP l", "SADD s x",
+        "ZADD z 2 m", "XADD x * f v", "SETRANGE text 0 y", "JSON.SET j $ 2", "PERSIST k", "LMOVE l l LEFT RIGHT",
+    ]  # fmt: skip
+    with Server("subject", {"maxmemory-policy": "allkeys-lrm"}) as server, server.connect() as connection:
+        for line in (
+            "SET k 1", "SET text x", "HSET h f 1", "RPUSH l a b c", "SADD s a", "ZADD z 1 m", "XADD x 1-1 f v",
+            "JSON.SET j $ 1",
+        ):  # fmt: skip
+            connection.call(*line.split())
+        keys = ["k", "text", "h", "l", "s", "z", "x", "j"]
+        for key in keys:
+            payload = connection.call("DUMP", key)
+            connection.call("RESTORE", key, 0, payload, "REPLACE", "IDLETIME", 1000)
+        for line in (
+            "GET k", "TOUCH k text", "GETRANGE text 0 1", "HGETALL h", "LRANGE l 0 -1", "SMEMBERS s",
+            "ZRANGE z 0 -1",
+            "XRANGE x - +", "JSON.GET j", "EXISTS k", "TYPE k", "SETNX k 2", "SADD s a", "HSETNX h f 3", "ZADD z NX 3 m",
+            "LPUSHX none 1", "LREM l 0 none", "GETEX k", "OBJECT ENCODING k",
+        ):  # fmt: skip
+            connection(*line.split())
+            assert all(idle(connection, key) >= 1000 for key in keys), line
+        assert connection("OBJECT", "FREQ", "k").text().startswith("ERR An LFU maxmemory policy is not selected")
+        connection.call("CLIENT", "NO-TOUCH", "ON")
+        for line in ways:
+            key = line.split()[1]
+            connection.call("RESTORE", key, 0, connection.call("DUMP", key), "REPLACE", "IDLETIME", 1000)
+            if line.startswith("PERSIST"):
+                connection.call("PEXPIRE", key, 1_000_000)
+                connection.call("RESTORE", key, 10**6, connection.call("DUMP", key), "REPLACE", "IDLETIME", 1000)
+            assert idle(connection, key) >= 1000
+            connection.call(*line.split())
+            assert idle(connection, key) <= 2, line
+        connection.call("CONFIG", "SET", "maxmemory-policy", "volatile-lrm")
+        assert connection.call("CONFIG", "GET", "maxmemory-policy")[1] == b"volatile-lrm"
+        assert b"maxmemory_policy:volatile-lrm\r" in connection.call("INFO", "memory")
+        error = connection("CONFIG", "SET", "maxmemory-policy", "lrm").text()
+        assert "allkeys-random, noeviction" in error and "lrm," not in error.partition("following:")[2]
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lrm", "volatile-lrm"])
+def test_what_was_changed_long_ago_is_evicted(policy):
+    options = {"maxmemory-policy": policy, "maxmemory-samples": 64, "worker-threads": 1}
+    with Server("subject", options) as server, server.connect() as connection:
+        expiry = ["EX", 100_000] if policy == "volatile-lrm" else []
+        payloads = {}
+        for name, idle_s in (("old", 5_000), ("new", 0)):
+            for number in range(500):
+                key = f"{name}:{number}"
+                connection.call("SET", key, "x" * 10_000, *expiry)
+                payloads[name] = payloads.get(name) or connection.call("DUMP", key)
+                ttl = 10**8 if expiry else 0
+                connection.call("RESTORE", key, ttl, payloads[name], "REPLACE", "IDLETIME", idle_s)
+        for number in range(500):
+            connection.call("GET", f"old:{number}")
+        connection.call("CONFIG", "SET", "maxmemory", used(connection))
+        for number in range(250):
+            connection.call("SET", f"more:{number}", "x" * 10_000, *expiry)
+        left = {name: sum(connection.call("EXISTS", f"{name}:{number}") for number in range(500)) for name in payloads}
+        assert left["old"] < 350 and left["new"] > 480, left
+
+
+def test_a_dump_tells_when_keys_were_changed(tmp_path):
+    options = {"maxmemory-policy": "allkeys-lrm"}
+    with Server("subject", options, directory=tmp_path) as server, server.connect() as connection:
+        connection.call("SET", "k", 1)
+        connection.call("RESTORE", "k", 0, connection.call("DUMP", "k"), "REPLACE", "IDLETIME", 1000)
+        connection.call("SAVE")
+    with Server("subject", options, directory=tmp_path) as server, server.connect() as connection:
+        assert idle(connection, "k") >= 1000

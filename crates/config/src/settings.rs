@@ -520,7 +520,8 @@ settings! {
     maxmemory: u64 = "maxmemory", MEMORY, "0", 0;
     /// What happens when memory is full: `noeviction` refuses writes, `allkeys-` policies evict any key,
     /// `volatile-` policies keys that expire: the least recently used (lru), the least frequently used (lfu),
-    /// random ones, or those that expire soonest (ttl).
+    /// the least recently modified (lrm, as in Redis 8.6: reading a key does not keep it), random ones, or
+    /// those that expire soonest (ttl).
     maxmemory_policy: MaxmemoryPolicy = "maxmemory-policy", Choice(MaxmemoryPolicy::NAMES), "noeviction", 0;
     /// Keys looked at to choose one to evict. More is more exact and slower.
     maxmemory_samples: u32 = "maxmemory-samples", Integer { min: 1, max: 64 }, "5", 0;
