@@ -2,6 +2,7 @@
 
 import re
 
+from differential.missing_commands import LATER
 from support.modules import COMMANDS
 from support.resp import Reply
 
@@ -16,7 +17,7 @@ MONITOR_MOMENT = re.compile(rb"^\d+\.\d{6} \[(\d+) [^\]]*\]")
 
 # ACL categories that a full Redis 8 has of its modules, and redis-server alone has not.
 MODULE_CATEGORIES = b"json bloom cuckoo cms topk tdigest timeseries vectorset".split()
-OWN_COMMANDS = tuple(name.encode() for name in ("mantissa.", *COMMANDS))
+OWN_COMMANDS = tuple(name.encode() for name in ("mantissa.", *COMMANDS, *LATER))
 
 COMMAND_POLICIES = {
     "unordered": "SMEMBERS SINTER SUNION SDIFF HKEYS HVALS KEYS PUBSUB|CHANNELS PUBSUB|SHARDCHANNELS",

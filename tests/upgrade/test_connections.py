@@ -61,6 +61,23 @@ def test_a_session_goes_over(start_upgradable):
     other.close()
 
 
+def test_field_sets_go_over(start_upgradable):
+    server = start_upgradable()
+    with server.server.connect() as client, server.server.connect() as other:
+        client.call("SELECT", "5")
+        client.call("HIMPORT", "PREPARE", "a", "x", "y")
+        client.call("HIMPORT", "PREPARE", "", "", "\r\n")
+        client.call("MULTI")
+        client.call("HIMPORT", "SET", "k", "a", "1", "2")
+        server.upgrade()
+        assert client.call("EXEC") == [b"OK"]
+        assert sorted(client.call("HGETALL", "k")) == [b"1", b"2", b"x", b"y"]
+        client.call("HIMPORT", "SET", "k", "", "3", "4")
+        assert client.call("HGET", "k", "\r\n") == b"4"
+        assert other("HIMPORT", "SET", "k", "a", "1", "2").text() == "ERR no such fieldset"
+        assert client.call("HIMPORT", "DISCARDALL") == 2
+
+
 def test_transactions_and_watched_keys_go_over(start_upgradable):
     server = start_upgradable()
     queued, clean, dirty, aborted = (server.server.connect() for _ in range(4))

@@ -613,8 +613,11 @@ impl<'a> Access<'a> {
     pub fn changed_by(&mut self, key: &[u8], changes: u64) {
         self.collected.dirty += changes;
         let index = self.locked.keyspace().shard_of(self.hash(key));
+        if matches!(self.settings.access_clock, AccessClock::LeastRecentlyModified) {
+            self.mark_modified(key);
+        }
         if self.locked.shard(index).is_some_and(Shard::wants_changes) {
-            self.collected.effects().changed.push((self.database, key.into()));
+            self.note_change(key, index);
         }
     }
 
@@ -684,8 +687,8 @@ impl<'a> Access<'a> {
         for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let (on_loss, instead) = (false, None);
-        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, instead };
+        let (on_loss, on_growth, instead) = (false, false, None);
+        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, on_growth, instead };
         self.collected.effects().blocking = Some(blocking);
     }
 
@@ -805,7 +808,9 @@ impl<'a> Access<'a> {
     /// The access clock of a key that is used now for the first time.
     fn next_clock(&self) -> u32 {
         match self.settings.access_clock {
-            AccessClock::LeastRecentlyUsed => (self.clock_ms / 1000) as u32,
+            AccessClock::LeastRecentlyUsed | AccessClock::LeastRecentlyModified => {
+                (self.clock_ms / 1000) as u32
+            }
             AccessClock::LeastFrequentlyUsed { .. } => frequency_clock(self.clock_ms, FREQUENCY_INITIAL),
         }
     }
@@ -834,7 +839,7 @@ impl Toucher {
     #[inline]
     fn touch(self, entry: &Entry) {
         match self.clock {
-            None => {}
+            None | Some(AccessClock::LeastRecentlyModified) => {}
             Some(AccessClock::LeastRecentlyUsed) => {
                 // Written only if it differs, so that readers of a popular key share its cache line.
                 let clock = (self.now_ms / 1000) as u32 & CLOCK_MASK;
@@ -974,7 +979,7 @@ pub fn restored_clock(kept: AccessClock, idle_s: Option<u64>, frequency: Option<
         AccessClock::LeastFrequentlyUsed { .. } => {
             frequency_clock(now_ms, frequency.map_or(FREQUENCY_INITIAL, u32::from))
         }
-        AccessClock::LeastRecentlyUsed => {
+        AccessClock::LeastRecentlyUsed | AccessClock::LeastRecentlyModified => {
             let idle_s = idle_s.unwrap_or(0).min(u64::from(CLOCK_MASK)) as u32;
             ((now_ms / 1000) as u32).wrapping_sub(idle_s)
         }

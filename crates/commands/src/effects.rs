@@ -123,6 +123,8 @@ pub struct Blocking {
     pub shards: ShardSet,
     /// Whether the client is also served when a key, or what the command needs of it, is gone.
     pub on_loss: bool,
+    /// Whether the command is also tried again when a key that is there changes.
+    pub on_growth: bool,
     /// The command to run instead, where the original one would mean something else later.
     pub instead: Option<OwnedArgs>,
 }

@@ -7,6 +7,7 @@
 mod counter;
 mod expiry;
 mod fields;
+mod import;
 mod pick;
 mod table;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::error::{Error, Outcome};
 use crate::packed;
 
 pub(crate) use expiry::remove_expired_fields;
+pub use import::import_hash;
 pub(crate) use table::COMMANDS;
 
 /// The value of a field that has not expired.

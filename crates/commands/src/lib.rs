@@ -65,6 +65,7 @@ pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use families::FAMILIES;
 pub use filter_settings::{BloomMaking, CuckooMaking, FilterSettings};
+pub use hash::import_hash;
 pub use keys::{InvalidArguments, find_keys, key_flags};
 pub use object::memory_usage;
 pub use registry::{CARRIED_AT, Command, Registry};

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod change;
+mod movem;
 mod query;
 mod table;
 

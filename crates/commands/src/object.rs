@@ -44,7 +44,9 @@ fn object_refcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 fn object_freq(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match (access.read_silently(args.at(2)), access.settings().access_clock) {
         (None, _) => reply.null(),
-        (Some(_), AccessClock::LeastRecentlyUsed) => return Err(FREQUENCY_NOT_KEPT),
+        (Some(_), AccessClock::LeastRecentlyUsed | AccessClock::LeastRecentlyModified) => {
+            return Err(FREQUENCY_NOT_KEPT);
+        }
         (Some(entry), AccessClock::LeastFrequentlyUsed { decay_minutes, .. }) => {
             let count = decayed_frequency(entry.clock(), access.now_ms(), decay_minutes);
             reply.integer(i64::from(count));
@@ -57,7 +59,7 @@ fn object_idletime(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     match (access.read_silently(args.at(2)), access.settings().access_clock) {
         (None, _) => reply.null(),
         (Some(_), AccessClock::LeastFrequentlyUsed { .. }) => return Err(IDLE_TIME_NOT_KEPT),
-        (Some(entry), AccessClock::LeastRecentlyUsed) => {
+        (Some(entry), AccessClock::LeastRecentlyUsed | AccessClock::LeastRecentlyModified) => {
             reply.integer(i64::from(idle_seconds(entry.clock(), access.now_ms())));
         }
     }

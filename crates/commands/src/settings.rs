@@ -10,6 +10,8 @@ use crate::series_settings::SeriesSettings;
 pub enum AccessClock {
     /// Seconds of last access (24 bits).
     LeastRecentlyUsed,
+    /// Seconds of the last change (24 bits).
+    LeastRecentlyModified,
     /// A logarithmic counter with decay, as in Redis's LFU policies.
     LeastFrequentlyUsed {
         /// `lfu-log-factor`.

@@ -520,7 +520,8 @@ settings! {
     maxmemory: u64 = "maxmemory", MEMORY, "0", 0;
     /// What happens when memory is full: `noeviction` refuses writes, `allkeys-` policies evict any key,
     /// `volatile-` policies keys that expire: the least recently used (lru), the least frequently used (lfu),
-    /// random ones, or those that expire soonest (ttl).
+    /// the least recently modified (lrm, as in Redis 8.6: reading a key does not keep it), random ones, or
+    /// those that expire soonest (ttl).
     maxmemory_policy: MaxmemoryPolicy = "maxmemory-policy", Choice(MaxmemoryPolicy::NAMES), "noeviction", 0;
     /// Keys looked at to choose one to evict. More is more exact and slower.
     maxmemory_samples: u32 = "maxmemory-samples", Integer { min: 1, max: 64 }, "5", 0;
@@ -683,6 +684,13 @@ settings! {
         "10000", 0;
     /// Commands that SLOWLOG keeps.
     slowlog_max_len: u64 = "slowlog-max-len", LONG, "128", 0;
+    /// Arguments that SLOWLOG and COMMANDLOG keep of a command; the last of them tells how many more there
+    /// were. A directive of Redis 8.8.
+    slowlog_entry_max_argc: u32 = "slowlog-entry-max-argc", Integer { min: 2, max: i32::MAX as i64 },
+        "32", HIDDEN;
+    /// Bytes that SLOWLOG and COMMANDLOG keep of an argument. A directive of Redis 8.8.
+    slowlog_entry_max_string_len: u64 = "slowlog-entry-max-string-len", Integer { min: 1, max: i64::MAX },
+        "128", HIDDEN;
     /// Bytes of arguments from which on `COMMANDLOG GET` keeps a command as a `large-request`; 0 keeps all,
     /// -1 none. Valkey's directive.
     commandlog_request_larger_than: i64 = "commandlog-request-larger-than",

@@ -280,9 +280,9 @@ pub(super) fn format_shutdown(bits: i64) -> Vec<u8> {
 
 /// The refusal of a word that is none of `names`.
 pub(super) fn one_of(names: &[&str]) -> Refusal {
-    /// Of Valkey alone: errors are Redis's.
-    const OF_VALKEY: [&str; 3] = ["safe", "failover", "flush-before-load"];
-    let names: Vec<_> = names.iter().copied().filter(|name| !OF_VALKEY.contains(name)).collect();
+    /// Of Valkey, or of later versions of Redis: errors are those of Redis 8.2.
+    const LATER: [&str; 5] = ["safe", "failover", "flush-before-load", "volatile-lrm", "allkeys-lrm"];
+    let names: Vec<_> = names.iter().copied().filter(|name| !LATER.contains(name)).collect();
     format!("argument(s) must be one of the following: {}", names.join(", ")).into()
 }
 

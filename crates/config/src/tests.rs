@@ -74,12 +74,14 @@ const OURS: [&str; 56] = [
 ];
 
 /// Those of them that CONFIG GET with a pattern does not show.
-const OURS_HIDDEN: [&str; 5] = [
+const OURS_HIDDEN: [&str; 7] = [
     "tier-pressure",
     "commandlog-request-larger-than",
     "commandlog-large-request-max-len",
     "commandlog-reply-larger-than",
     "commandlog-large-reply-max-len",
+    "slowlog-entry-max-argc",
+    "slowlog-entry-max-string-len",
 ];
 
 fn facts() -> BTreeMap<&'static str, &'static str> {

@@ -254,9 +254,10 @@ choices! {
 
     /// What is evicted when memory is full.
     MaxmemoryPolicy {
-        VolatileLru = "volatile-lru", VolatileLfu = "volatile-lfu", VolatileRandom = "volatile-random",
-        VolatileTtl = "volatile-ttl", AllkeysLru = "allkeys-lru", AllkeysLfu = "allkeys-lfu",
-        AllkeysRandom = "allkeys-random", Noeviction = "noeviction",
+        VolatileLru = "volatile-lru", VolatileLrm = "volatile-lrm", VolatileLfu = "volatile-lfu",
+        VolatileRandom = "volatile-random", VolatileTtl = "volatile-ttl", AllkeysLru = "allkeys-lru",
+        AllkeysLrm = "allkeys-lrm", AllkeysLfu = "allkeys-lfu", AllkeysRandom = "allkeys-random",
+        Noeviction = "noeviction",
     }
 
     /// When the log of changes is forced to the disk.

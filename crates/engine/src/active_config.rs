@@ -8,7 +8,7 @@ use mantissa_store::EncodingLimits;
 use mantissa_store::series::{DuplicatePolicy, expect_links};
 
 use crate::memory_limit::Policy;
-use mantissa_config::{Config, SeriesEncoding, SeriesPolicy};
+use mantissa_config::{Config, MaxmemoryPolicy, SeriesEncoding, SeriesPolicy};
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
 #[derive(Clone)]
@@ -36,13 +36,13 @@ impl ActiveConfig {
 }
 
 fn settings(config: &Config) -> Settings {
-    let access_clock = if config.maxmemory_policy.name().ends_with("-lfu") {
-        AccessClock::LeastFrequentlyUsed {
+    let access_clock = match config.maxmemory_policy {
+        MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu => AccessClock::LeastFrequentlyUsed {
             log_factor: config.lfu_log_factor,
             decay_minutes: config.lfu_decay_time,
-        }
-    } else {
-        AccessClock::LeastRecentlyUsed
+        },
+        MaxmemoryPolicy::AllkeysLrm | MaxmemoryPolicy::VolatileLrm => AccessClock::LeastRecentlyModified,
+        _ => AccessClock::LeastRecentlyUsed,
     };
     let limits = EncodingLimits {
         hash_entries_max: config.hash_max_listpack_entries,

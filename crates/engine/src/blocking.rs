@@ -139,8 +139,8 @@ pub fn block(
         spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     });
-    let Blocking { kind, shards, on_loss, .. } = blocked.blocking;
-    let waiter = Arc::new(Waiter { client: session.shared.id, kind, shards, on_loss });
+    let Blocking { kind, shards, on_loss, on_growth, .. } = blocked.blocking;
+    let waiter = Arc::new(Waiter { client: session.shared.id, kind, shards, on_loss, on_growth });
     for key in &blocked.blocking.keys {
         let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
         if let Some(shard) = access.locked_mut().shard_mut(index) {
@@ -175,6 +175,7 @@ pub fn waiting_without_keys(
             on_timeout,
             shards: ShardSet::EMPTY,
             on_loss: false,
+            on_growth: false,
             instead: None,
         },
         spent_ns: AtomicU64::new(0),

@@ -216,6 +216,24 @@ pub fn invoke(
     }
 }
 
+/// Runs a handler on data for a command of the engine, which has added to the arguments what its session
+/// knows. The keys are where they were among the arguments.
+pub fn run_on_data(
+    invocation: &mut Invocation<'_, '_, '_>,
+    args: Args<'_>,
+    handler: DataHandler,
+    reply: &mut Reply,
+) -> Outcome {
+    let command = invocation.context.resolve(args)?;
+    match &mut invocation.access {
+        None => run_data(invocation.context, invocation.session, Call::new(command, args), handler, reply),
+        Some(access) => {
+            fetch::bring(invocation.context.engine, access, command, args)?;
+            handler(access, args, reply)
+        }
+    }
+}
+
 /// Locks the shards of a command, given the hash of its only key.
 #[inline]
 fn lock_for<'e>(

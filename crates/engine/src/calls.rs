@@ -12,7 +12,7 @@ use mantissa_commands::spec::Flags;
 use mantissa_commands::{Error, Outcome, find_keys};
 use mantissa_protocol::Args;
 
-use crate::command_log::{Cause, LoggedCommand};
+use crate::command_log::{Cause, Kept, LoggedCommand};
 use crate::context::Context;
 use crate::invocation::Command;
 use crate::secrets::shown_arguments;
@@ -162,14 +162,18 @@ fn log(
         peer = session.shared.peer.remote_text().to_string();
         name = session.shared.identity.lock().name.clone();
     }
+    let config = &context.active.config;
     let logged = LoggedCommand {
         unix_seconds: context.now_ms / 1000,
         figure: i64::try_from(figure).unwrap_or(i64::MAX),
         peer: peer.as_bytes(),
         client_name: &name,
+        kept: Kept {
+            arguments_max: config.slowlog_entry_max_argc as usize,
+            argument_bytes_max: usize::try_from(config.slowlog_entry_max_string_len).unwrap_or(usize::MAX),
+        },
     };
     let shown = shown_arguments(command.info.secrets, args);
-    let config = &context.active.config;
     let entries_max = match cause {
         Cause::Slow => config.slowlog_max_len,
         Cause::LargeRequest => config.commandlog_large_request_max_len,

@@ -1,17 +1,13 @@
 //! The logs of commands that were slow, or had a large request or reply: what SLOWLOG and Valkey's COMMANDLOG
 //! show.
 //!
-//! An entry keeps at most 32 arguments of at most 128 bytes each, so a log stays below 4.5 KB times the
-//! entries that its setting allows, whatever clients send. It is for its owner to lock, and only for commands
-//! that belong into it.
+//! An entry keeps at most 32 arguments of at most 128 bytes each, or as many as settings say, so a log stays
+//! below 4.5 KB times the entries that its setting allows, whatever clients send. It is for its owner to lock,
+//! and only for commands that belong into it.
 
 use mantissa_protocol::Reply;
 use std::collections::VecDeque;
 
-/// Arguments kept of one command; the last of them tells how many more there were.
-const ARGUMENTS_MAX: usize = 32;
-/// Bytes kept of one argument.
-const ARGUMENT_BYTES_MAX: usize = 128;
 /// What brings a command into a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -83,6 +79,17 @@ pub struct LoggedCommand<'a> {
     pub peer: &'a [u8],
     /// The client's name, or nothing.
     pub client_name: &'a [u8],
+    /// How much is kept of its arguments.
+    pub kept: Kept,
+}
+
+/// How much is kept of a command's arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Arguments, at least two; the last of them tells how many more there were.
+    pub arguments_max: usize,
+    /// Bytes of each.
+    pub argument_bytes_max: usize,
 }
 
 impl CommandLog {
@@ -104,7 +111,7 @@ impl CommandLog {
             id: self.next_id,
             unix_seconds: command.unix_seconds,
             figure: command.figure,
-            arguments: trim_arguments(arguments),
+            arguments: command.kept.trim_arguments(arguments),
             peer: command.peer.into(),
             client_name: command.client_name.into(),
         });
@@ -158,23 +165,26 @@ pub fn parse_count(text: &[u8]) -> Result<i64, &'static str> {
     number.ok_or("ERR count should be greater than or equal to -1")
 }
 
-fn trim_arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Box<[Box<[u8]>]> {
-    let count = arguments.len();
-    if count <= ARGUMENTS_MAX {
-        return arguments.map(trim_argument).collect();
-    }
-    let mut kept: Vec<Box<[u8]>> = arguments.take(ARGUMENTS_MAX - 1).map(trim_argument).collect();
-    let more = count - kept.len();
-    kept.push(format!("... ({more} more arguments)").into_bytes().into());
-    kept.into()
-}
-
-fn trim_argument(argument: &[u8]) -> Box<[u8]> {
-    match argument.split_at_checked(ARGUMENT_BYTES_MAX) {
-        Some((head, rest)) if !rest.is_empty() => {
-            [head, format!("... ({} more bytes)", rest.len()).as_bytes()].concat().into()
+impl Kept {
+    fn trim_arguments<'a>(self, arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Box<[Box<[u8]>]> {
+        let count = arguments.len();
+        let trim = |argument| self.trim_argument(argument);
+        if count <= self.arguments_max {
+            return arguments.map(trim).collect();
         }
-        _ => argument.into(),
+        let mut kept: Vec<Box<[u8]>> = arguments.take(self.arguments_max - 1).map(trim).collect();
+        let more = count - kept.len();
+        kept.push(format!("... ({more} more arguments)").into_bytes().into());
+        kept.into()
+    }
+
+    fn trim_argument(self, argument: &[u8]) -> Box<[u8]> {
+        match argument.split_at_checked(self.argument_bytes_max) {
+            Some((head, rest)) if !rest.is_empty() => {
+                [head, format!("... ({} more bytes)", rest.len()).as_bytes()].concat().into()
+            }
+            _ => argument.into(),
+        }
     }
 }
 
@@ -183,12 +193,15 @@ mod tests {
     use super::*;
     use mantissa_protocol::Protocol;
 
+    const KEPT: Kept = Kept { arguments_max: 32, argument_bytes_max: 128 };
+
     fn record(log: &mut CommandLog, arguments: &[&[u8]], entries_max: u64) {
         let command = LoggedCommand {
             unix_seconds: 1_795_297_078,
             figure: 13,
             peer: b"127.0.0.1:5",
             client_name: b"me",
+            kept: KEPT,
         };
         log.record(command, arguments.iter().copied(), entries_max);
     }
@@ -234,16 +247,19 @@ mod tests {
     #[test]
     fn long_commands_are_trimmed() {
         let words: Vec<Vec<u8>> = (0..40).map(|number: i32| number.to_string().into_bytes()).collect();
-        let trim = |count: usize| trim_arguments(words[..count].iter().map(Vec::as_slice));
+        let trim = |count: usize| KEPT.trim_arguments(words[..count].iter().map(Vec::as_slice));
         assert_eq!(trim(32).len(), 32);
         assert_eq!(trim(32)[31][..], *b"31");
         assert_eq!(trim(33).len(), 32);
         assert_eq!(trim(33)[31][..], *b"... (2 more arguments)");
         assert_eq!(trim(40)[31][..], *b"... (9 more arguments)");
-        assert_eq!(trim_argument(&[b'x'; 128])[..], [b'x'; 128]);
+        let few = Kept { arguments_max: 2, argument_bytes_max: 1 };
+        let trimmed = few.trim_arguments(words[10..].iter().map(Vec::as_slice));
+        assert_eq!(trimmed, [&b"1... (1 more bytes)"[..], b"... (29 more arguments)"].map(Box::from).into());
+        assert_eq!(KEPT.trim_argument(&[b'x'; 128])[..], [b'x'; 128]);
         let mut expected = vec![b'x'; 128];
         expected.extend(b"... (72 more bytes)");
-        assert_eq!(trim_argument(&[b'x'; 200])[..], expected);
+        assert_eq!(KEPT.trim_argument(&[b'x'; 200])[..], expected);
     }
 
     #[test]

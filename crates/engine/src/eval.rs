@@ -282,6 +282,8 @@ impl ScriptCall<'_> {
             call: self.args,
             called_before: self.called.get(),
         };
+        // The field sets of its client are not the script's, and the script's go with it.
+        let field_sets = session.field_sets.take();
         let ended = run_on_machine(&engine.scripting, |machine| {
             let mut run = Run::new(context, session, access, rules);
             let start = reply.len();
@@ -298,6 +300,7 @@ impl ScriptCall<'_> {
             engine.scripting.note_memory(worker, machine.used_bytes());
             Ok(abort)
         });
+        session.field_sets = field_sets;
         if matches!(ended, Ok(Some(Abort::Panicked))) {
             session.killed = true;
         }

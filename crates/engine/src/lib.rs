@@ -32,6 +32,7 @@ pub mod eval;
 pub mod eviction;
 pub mod execute;
 mod expiry;
+mod field_sets;
 pub mod host;
 mod hot_keys;
 mod image;

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::acl::User;
 use crate::client::ConnId;
+use crate::field_sets::FieldSets;
 use crate::invocation::Command;
 use crate::memory_limit::Lease;
 use crate::state::replication::Replica;
@@ -241,6 +242,8 @@ pub struct Session {
     pub blocked: Option<Arc<BlockedClient>>,
     /// Subscriptions.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// The field sets that HIMPORT PREPARE has named, if any.
+    pub field_sets: Option<Box<FieldSets>>,
     /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
     /// How often its present request has waited for values on disk.
@@ -278,6 +281,7 @@ impl Session {
             watching: None,
             blocked: None,
             subscriptions: None,
+            field_sets: None,
             tracker: None,
             fetches: 0,
             waiting: None,
@@ -346,8 +350,9 @@ impl Session {
         let get = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let arguments = self.blocked.as_ref().map_or(0, |blocked| blocked.args.memory_usage());
         let subscriptions = self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.bytes);
+        let field_sets = self.field_sets.as_ref().map_or(0, |field_sets| field_sets.bytes());
         let part = self.part.as_ref().and_then(|part| part.part()).map_or(0, Part::byte_len);
-        (BASE + arguments + subscriptions + part) as u64
+        (BASE + arguments + subscriptions + field_sets + part) as u64
             + get(&shared.query_bytes)
             + get(&shared.query_free_bytes)
             + get(&shared.output_bytes)

@@ -69,6 +69,8 @@ pub struct SessionState {
     tracking_flags: u32,
     redirect: u64,
     prefixes: Vec<Vec<u8>>,
+    /// The field sets of HIMPORT: the name of each and its fields.
+    field_sets: Vec<OwnedArgs>,
     waiting: Option<Waiting>,
     /// The offset behind its last write that was logged; 0 if there is none.
     logged_offset: u64,
@@ -129,6 +131,7 @@ impl SessionState {
         });
         let flags = shared.flags.load(Ordering::Relaxed);
         let prefixes = session.tracker.iter().flat_map(|tracker| &tracker.prefixes);
+        let field_sets = session.field_sets.iter().flat_map(|sets| sets.iter());
         SessionState {
             id: shared.id,
             user: session.user.name.to_vec(),
@@ -152,6 +155,12 @@ impl SessionState {
             tracking_flags: flags & (flag::ALL_TRACKING & !flag::TRACKING_BROKEN),
             redirect: shared.redirect.load(Ordering::Relaxed),
             prefixes: prefixes.map(|prefix| prefix.to_vec()).collect(),
+            field_sets: field_sets
+                .map(|(name, fields)| {
+                    let fields = fields.iter().map(|field| &field[..]);
+                    OwnedArgs::from_slices(&std::iter::once(name).chain(fields).collect::<Vec<_>>())
+                })
+                .collect(),
             waiting,
             logged_offset: passing::passed_lsn(engine, session.logged_lsn),
             replica: PassedReplica::of(engine, session),
@@ -215,6 +224,7 @@ impl SessionState {
             encode_request(&mut bytes, args.as_args().iter());
             bytes
         };
+        pairs.extend(self.field_sets.iter().map(|set| (&b"field-set"[..], request(set))));
         for (database, args) in &self.commands {
             pairs.push((b"in-database", number(*database as u64)));
             pairs.push((b"run", request(args)));
@@ -264,6 +274,7 @@ impl SessionState {
                 b"dirty" => state.dirty = number(value)? != 0,
                 b"logged-offset" => state.logged_offset = number(value)?,
                 b"prefix" => state.prefixes.push(value.to_vec()),
+                b"field-set" => state.field_sets.push(decode_request(value)?),
                 b"in-database" => database = number(value)? as usize,
                 b"run" => state.commands.push((database, decode_request(value)?)),
                 b"queue-empty" => state.queued = Some(Vec::new()),
@@ -345,6 +356,10 @@ impl SessionState {
         }
         if let Some(watching) = session.watching.as_ref().filter(|_| self.dirty) {
             watching.dirty.store(true, Ordering::Release);
+        }
+        for set in &self.field_sets {
+            let (sets, set) = (session.field_sets.get_or_insert_default(), set.as_args());
+            sets.insert(set.at(0), set.from(1).iter()).map_err(|_| "a field comes twice")?;
         }
         session.select(self.database);
         session.no_touch = self.flags & flag::NO_TOUCH != 0;

@@ -253,7 +253,7 @@ fn write_as(
     let now_ms = unix_ms();
     let usage_of = |clock: u32| saved_usage(&active, clock, now_ms);
     let policy = active.config.maxmemory_policy.name();
-    let tells_usage = policy.ends_with("-lru") || policy.ends_with("-lfu");
+    let tells_usage = ["-lru", "-lfu", "-lrm"].iter().any(|end| policy.ends_with(end));
     let options = options_of(&active, target, is_plain);
     let mut writer = Writer::new(file, options.clone(), None);
 
@@ -390,7 +390,8 @@ fn saved_usage(active: &ActiveConfig, clock: u32, now_ms: i64) -> KeyUsage {
         mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
             KeyUsage { idle_s: None, frequency: Some(clock as u8) }
         }
-        mantissa_commands::AccessClock::LeastRecentlyUsed => KeyUsage {
+        mantissa_commands::AccessClock::LeastRecentlyUsed
+        | mantissa_commands::AccessClock::LeastRecentlyModified => KeyUsage {
             idle_s: Some(u64::from(mantissa_commands::idle_seconds(clock, now_ms))),
             frequency: None,
         },

@@ -570,6 +570,8 @@ pub struct Waiter {
     pub shards: ShardSet,
     /// Whether the client is served as well when the key is gone or holds another type.
     pub on_loss: bool,
+    /// Whether the client is tried again whenever the key changes.
+    pub on_growth: bool,
 }
 
 /// A client that watches a key.
@@ -586,6 +588,18 @@ impl Watcher {
     }
 }
 
+/// Keys with how many waiters of a kind they have, at least one.
+type Counted = HashMap<DatabaseKey, usize, foldhash::fast::RandomState>;
+
+fn count_down(counted: &mut Counted, place: &DatabaseKey) {
+    if let Some(count) = counted.get_mut(place) {
+        *count -= 1;
+        if *count == 0 {
+            counted.remove(place);
+        }
+    }
+}
+
 /// Everything that one lock protects.
 pub struct Shard {
     /// One per database number.
@@ -597,7 +611,9 @@ pub struct Shard {
     watchers: HashMap<DatabaseKey, Vec<Watcher>, foldhash::fast::RandomState>,
     waiters: HashMap<DatabaseKey, BTreeMap<u64, Arc<Waiter>>, foldhash::fast::RandomState>,
     /// How many of a key's waiters are served when it is gone, where there are some.
-    loss_waiters: HashMap<DatabaseKey, usize, foldhash::fast::RandomState>,
+    loss_waiters: Counted,
+    /// How many of a key's waiters are tried again when it changes, where there are some.
+    growth_waiters: Counted,
     /// The number of waiters with several shards.
     wide_waiter_count: usize,
     /// Covers the union of `Waiter::shards` over those; empty if there is none.
@@ -614,6 +630,7 @@ impl Shard {
             watchers: HashMap::default(),
             waiters: HashMap::default(),
             loss_waiters: HashMap::default(),
+            growth_waiters: HashMap::default(),
             wide_waiter_count: 0,
             waiter_shards: ShardSet::EMPTY,
         }
@@ -648,10 +665,11 @@ impl Shard {
         !self.watchers.is_empty()
     }
 
-    /// Whether changes of the shard's keys have to be noted: a client watches one of them or may hold a copy.
+    /// Whether changes of the shard's keys have to be noted: a client watches one of them, may hold a copy or
+    /// waits for one to grow.
     #[inline]
     pub fn wants_changes(&self) -> bool {
-        self.has_watchers() || self.tracked.wants_changes()
+        self.has_watchers() || self.tracked.wants_changes() || !self.growth_waiters.is_empty()
     }
 
     /// Sets the flags of the clients that watch the key.
@@ -700,6 +718,9 @@ impl Shard {
         if waiter.on_loss {
             *self.loss_waiters.entry((database, key.into())).or_default() += 1;
         }
+        if waiter.on_growth {
+            *self.growth_waiters.entry((database, key.into())).or_default() += 1;
+        }
         queue.insert(ticket, waiter);
     }
 
@@ -711,13 +732,11 @@ impl Shard {
         if queue.is_empty() {
             self.waiters.remove(&place);
         }
-        if waiter.on_loss
-            && let Some(count) = self.loss_waiters.get_mut(&place)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.loss_waiters.remove(&place);
-            }
+        if waiter.on_loss {
+            count_down(&mut self.loss_waiters, &place);
+        }
+        if waiter.on_growth {
+            count_down(&mut self.growth_waiters, &place);
         }
         if waiter.shards.count() > 1 {
             self.wide_waiter_count -= 1;
@@ -742,6 +761,12 @@ impl Shard {
     /// Whether one of those who wait for the key is served when it is gone.
     pub fn has_loss_waiters(&self, database: usize, key: &[u8]) -> bool {
         self.loss_waiters.contains_key(&(database, Box::<[u8]>::from(key)))
+    }
+
+    /// Whether one of those who wait for the key is tried again when it changes.
+    pub fn has_growth_waiters(&self, database: usize, key: &[u8]) -> bool {
+        !self.growth_waiters.is_empty()
+            && self.growth_waiters.contains_key(&(database, Box::<[u8]>::from(key)))
     }
 
     /// The keys of one database that clients wait for.
@@ -771,7 +796,7 @@ mod tests {
     fn a_key_that_is_named_twice_is_waited_for_once() {
         let mut shard = Shard::new(1, KeyHasher::of_this_run(), Arc::default());
         let shards = ShardSet::first(2);
-        let waiter = Arc::new(Waiter { client: 1, kind: Kind::Stream, shards, on_loss: true });
+        let waiter = Arc::new(Waiter { client: 1, kind: Kind::Stream, shards, on_loss: true, on_growth: true });
         for _ in 0..2 {
             shard.wait(0, b"key", 1, Arc::clone(&waiter));
         }

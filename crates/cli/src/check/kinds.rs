@@ -19,8 +19,8 @@ const KINDS: &[(&str, &str)] = &[
     ),
     (
         "list",
-        "blmove blmpop blpop brpop brpoplpush linsert lmove lmpop lpop lpush lpushx lrem lset ltrim rpop \
-         rpoplpush rpush rpushx",
+        "blmove blmovem blmpop blpop brpop brpoplpush linsert lmove lmovem lmpop lpop lpush lpushx lrem \
+         lset ltrim rpop rpoplpush rpush rpushx",
     ),
     ("set", "sadd sdiffstore sinterstore smove spop srem sunionstore"),
     (
@@ -55,7 +55,7 @@ pub(super) fn keys_of<'a>(kind: &str, command: Args<'a>) -> impl Iterator<Item =
         "any" if is("del") || is("unlink") => (1, 1, usize::MAX),
         "any" if is("rename") || is("renamenx") || is("copy") => (1, 1, 2),
         "set" if is("smove") => (1, 1, 2),
-        "list" if is("lmove") || is("rpoplpush") => (1, 1, 2),
+        "list" if is("lmove") || is("lmovem") || is("rpoplpush") => (1, 1, 2),
         "stream" if is("xgroup") => (2, 1, 2),
         _ => (1, 1, 1),
     };

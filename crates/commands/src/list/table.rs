@@ -4,6 +4,7 @@ use super::blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 use super::change::{
     linsert, lmove, lmpop, lpop, lpush, lpushx, lrem, lset, ltrim, rpop, rpoplpush, rpush, rpushx,
 };
+use super::movem::{blmovem, lmovem};
 use super::query::{element_of_lindex, elements_of_lrange, lindex, llen, lpos, lrange, pack_lrange};
 use crate::access::selected::count_of;
 use crate::packed::{packs, packs_text};
@@ -173,6 +174,24 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token@LEFT right:pure-token@RIGHT) \
              whereto:oneof(left:pure-token@LEFT right:pure-token@RIGHT)",
         ),
+    DataSpec::new("lmovem", -5, lmovem, Flags::WRITE.or(Flags::DENYOOM))
+        .categories(Categories::LIST)
+        .keys(&[
+            KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
+            KeySpec::one(2, KeyFlags::RW.or(KeyFlags::INSERT)),
+        ])
+        .docs(
+            Group::List,
+            "8.10.0",
+            "O(N) for N elements moved",
+            "Moves several elements from an end of one list to an end of another and returns them.",
+        )
+        .arguments(
+            "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token@LEFT right:pure-token@RIGHT) \
+             whereto:oneof(left:pure-token@LEFT right:pure-token@RIGHT) \
+             how-many:block(selector:oneof(count:integer@COUNT exactly:integer@EXACTLY) \
+             ordering:oneof(obo:pure-token@OBO bulk:pure-token@BULK))?",
+        ),
     DataSpec::new("rpoplpush", 3, rpoplpush, Flags::WRITE.or(Flags::DENYOOM))
         .categories(Categories::LIST)
         .keys(&[
@@ -237,6 +256,24 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .arguments(
             "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token@LEFT right:pure-token@RIGHT) \
              whereto:oneof(left:pure-token@LEFT right:pure-token@RIGHT) timeout:double",
+        ),
+    DataSpec::new("blmovem", -6, blmovem, Flags::WRITE.or(Flags::DENYOOM).or(Flags::BLOCKING))
+        .categories(Categories::LIST)
+        .keys(&[
+            KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE)),
+            KeySpec::one(2, KeyFlags::RW.or(KeyFlags::INSERT)),
+        ])
+        .docs(
+            Group::List,
+            "8.10.0",
+            "O(N) for N elements moved",
+            "Moves elements from list to list like LMOVEM, waiting for them if need be.",
+        )
+        .arguments(
+            "source:key#0 destination:key#1 wherefrom:oneof(left:pure-token@LEFT right:pure-token@RIGHT) \
+             whereto:oneof(left:pure-token@LEFT right:pure-token@RIGHT) timeout:double \
+             how-many:block(selector:oneof(count:integer@COUNT exactly:integer@EXACTLY) \
+             ordering:oneof(obo:pure-token@OBO bulk:pure-token@BULK))?",
         ),
     DataSpec::new("brpoplpush", 4, brpoplpush, Flags::WRITE.or(Flags::DENYOOM).or(Flags::BLOCKING))
         .categories(Categories::LIST)

@@ -11,7 +11,7 @@ use mantissa_store::listpack::Element;
 use mantissa_store::{Set, SortedSet, ValueRef};
 
 use super::{members_header, write_member};
-use crate::access::Access;
+use crate::access::{Access, check_key};
 use crate::error::{Error, Outcome};
 use crate::parse;
 
@@ -23,17 +23,24 @@ enum Operation {
 }
 
 /// How the scores of one member in several inputs become one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Sum,
     Minimum,
     Maximum,
+    /// The sum of the weights of the inputs that have the member, whatever its scores there.
+    Count,
 }
 
 impl Aggregate {
+    /// What a score in an input of this weight contributes.
+    fn part(self, score: f64, weight: f64) -> f64 {
+        if self == Aggregate::Count { weight } else { weight * score }
+    }
+
     fn join(self, score: f64, other: f64) -> f64 {
         match self {
-            Aggregate::Sum => number_or_zero(score + other),
+            Aggregate::Sum | Aggregate::Count => number_or_zero(score + other),
             Aggregate::Minimum if other < score => other,
             Aggregate::Maximum if other > score => other,
             Aggregate::Minimum | Aggregate::Maximum => score,
@@ -138,6 +145,7 @@ impl Options {
                     name if parse::is(name, "SUM") => Aggregate::Sum,
                     name if parse::is(name, "MIN") => Aggregate::Minimum,
                     name if parse::is(name, "MAX") => Aggregate::Maximum,
+                    name if parse::is(name, "COUNT") => Aggregate::Count,
                     _ => return Err(Error::SYNTAX),
                 };
                 at += 2;
@@ -169,7 +177,7 @@ fn unite<'a>(inputs: &[(Input<'a>, f64)], aggregate: Aggregate) -> Vec<Scored<'a
     let mut scores: HashMap<Member<'a>, f64, foldhash::fast::RandomState> = HashMap::default();
     for &(input, weight) in inputs {
         input.each(|member, score| {
-            let score = number_or_zero(weight * score);
+            let score = number_or_zero(aggregate.part(score, weight));
             scores.entry(member).and_modify(|sum| *sum = aggregate.join(*sum, score)).or_insert(score);
             true
         });
@@ -181,9 +189,9 @@ fn intersect<'a>(inputs: &[(Input<'a>, f64)], aggregate: Aggregate) -> Vec<Score
     let Some((&(smallest, weight), others)) = inputs.split_first() else { return Vec::new() };
     let mut result = Vec::new();
     smallest.each(|member, score| {
-        let first = Some(number_or_zero(weight * score));
+        let first = Some(number_or_zero(aggregate.part(score, weight)));
         let score = others.iter().fold(first, |joined, &(input, weight)| {
-            Some(aggregate.join(joined?, input.score(&member)? * weight))
+            Some(aggregate.join(joined?, aggregate.part(input.score(&member)?, weight)))
         });
         result.extend(score.map(|score| (member, score)));
         true
@@ -203,16 +211,17 @@ fn subtract<'a>(inputs: &[(Input<'a>, f64)]) -> Vec<Scored<'a>> {
     result
 }
 
-/// The members of a result, in no particular order.
+/// The members of a result, in no particular order, and the options.
 fn combine<'a>(
     access: &'a Access<'_>,
     operation: Operation,
     (keys, rest, stores): (Args<'_>, Args<'_>, bool),
-) -> Outcome<(Vec<Scored<'a>>, bool)> {
+) -> Outcome<(Vec<Scored<'a>>, Options)> {
     let inputs = Input::of(access, keys)?;
     let options = Options::parse(operation, stores, keys.len(), rest)?;
     Input::leave_if_many(access, &inputs, operation)?;
-    let mut inputs: Vec<(Input<'_>, f64)> = inputs.into_iter().zip(options.weights).collect();
+    let weights = options.weights.iter().copied();
+    let mut inputs: Vec<(Input<'_>, f64)> = inputs.into_iter().zip(weights).collect();
     let result = match operation {
         Operation::Difference => subtract(&inputs),
         Operation::Union => {
@@ -224,7 +233,7 @@ fn combine<'a>(
             intersect(&inputs, options.aggregate)
         }
     };
-    Ok((result, options.with_scores))
+    Ok((result, options))
 }
 
 /// The members of a result in their order, and whether their scores are asked for.
@@ -234,11 +243,11 @@ fn combine_in_order<'a>(
     (operation, name): (Operation, &str),
 ) -> Outcome<(Vec<Scored<'a>>, bool)> {
     let (keys, rest) = split_keys(args, 1, name)?;
-    let (mut members, with_scores) = combine(access, operation, (keys, rest, false))?;
+    let (mut members, options) = combine(access, operation, (keys, rest, false))?;
     members.sort_unstable_by(|one, two| {
         one.1.partial_cmp(&two.1).unwrap_or(Ordering::Equal).then_with(|| one.0.cmp(&two.0))
     });
-    Ok((members, with_scores))
+    Ok((members, options.with_scores))
 }
 
 fn pack_combined(
@@ -281,10 +290,37 @@ fn store_combined(
 ) -> Outcome {
     let limits = &access.settings().limits;
     let (keys, rest) = split_keys(args, 2, name)?;
-    let (members, _) = combine(access, operation, (keys, rest, true))?;
+    let (members, options) = combine(access, operation, (keys, rest, true))?;
     let entries = members.iter().map(|(member, score)| (&member[..], *score)).collect();
     let result = SortedSet::from_entries(entries, limits);
+    check_key(args.at(1))?;
+    if options.aggregate == Aggregate::Count && access.logs() {
+        log_result(access, args.at(1), &result);
+    }
     super::range::store(access, reply, args.at(1), result, name)
+}
+
+/// Logs what is stored at a key as commands that servers without AGGREGATE COUNT know.
+fn log_result(access: &mut Access<'_>, key: &[u8], result: &SortedSet) {
+    /// Members of one command.
+    const MEMBERS_MAX: usize = 1000;
+    if access.exists(key) {
+        access.log_instead(&[b"DEL", key]);
+    }
+    let mut members = result.iter().peekable();
+    while members.peek().is_some() {
+        let part: Vec<(&[u8], Vec<u8>)> = members
+            .by_ref()
+            .take(MEMBERS_MAX)
+            .map(|(member, score)| {
+                let mut text = Vec::new();
+                mantissa_number::write_score(&mut text, score);
+                (member, text)
+            })
+            .collect();
+        let pairs = part.iter().flat_map(|(member, score)| [&score[..], *member]);
+        access.log_instead(&[&b"ZADD"[..], key].into_iter().chain(pairs).collect::<Vec<_>>());
+    }
 }
 
 pub(super) fn zunion(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

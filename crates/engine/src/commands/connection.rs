@@ -186,6 +186,7 @@ pub fn begin_anew(context: &Context, session: &mut Session) {
         count.store(0, Ordering::Relaxed);
     }
     session.no_touch = false;
+    session.field_sets = None;
     // After CLIENT REPLY SKIP, RESET itself is not answered.
     if session.reply_mode != ReplyMode::Skip {
         session.set_reply_mode(ReplyMode::On);

@@ -120,6 +120,10 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let kind = entry.kind();
     let before = access.put_entry_as_new(entry)?;
     access.modified(key, EventClass::GENERIC, "restore");
+    // Under policies by the last change that was when the payload says.
+    if let Some(entry) = access.peek(key) {
+        entry.set_clock(clock);
+    }
     if let Some(before) = before {
         access.overwritten(key, before, kind);
     }

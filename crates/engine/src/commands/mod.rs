@@ -11,6 +11,7 @@ pub(crate) mod connection;
 mod debug;
 mod dump;
 mod failover;
+mod himport;
 pub(crate) mod info;
 mod introspection;
 mod jobs;
@@ -62,6 +63,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     config::COMMANDS,
     connection::COMMANDS,
     debug::COMMANDS,
+    himport::COMMANDS,
     info::COMMANDS,
     introspection::COMMANDS,
     jobs::COMMANDS,

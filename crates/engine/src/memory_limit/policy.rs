@@ -53,10 +53,10 @@ impl Policy {
         let frequency = Order::Frequency { decay_minutes: config.lfu_decay_time };
         let (order, with_expiry_only) = match config.maxmemory_policy {
             MaxmemoryPolicy::Noeviction => return None,
-            MaxmemoryPolicy::AllkeysLru => (Order::Recency, false),
+            MaxmemoryPolicy::AllkeysLru | MaxmemoryPolicy::AllkeysLrm => (Order::Recency, false),
             MaxmemoryPolicy::AllkeysLfu => (frequency, false),
             MaxmemoryPolicy::AllkeysRandom => (Order::Random, false),
-            MaxmemoryPolicy::VolatileLru => (Order::Recency, true),
+            MaxmemoryPolicy::VolatileLru | MaxmemoryPolicy::VolatileLrm => (Order::Recency, true),
             MaxmemoryPolicy::VolatileLfu => (frequency, true),
             MaxmemoryPolicy::VolatileRandom => (Order::Random, true),
             MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),

@@ -13,7 +13,7 @@ enum Effect {
     BLOCKS,
     /** WAIT and WAITAOF: they wait for what was written on the same connection, and take nothing. */
     WAITS,
-    /** It leaves a state that a new connection does not have: a database, a user, watched keys. */
+    /** It leaves a state that a new connection does not have: a database, a user, watched keys, field sets. */
     CHANGES,
     /** It has no reply or any number of them, so that those of later commands would go to the wrong ones. */
     DISORDERS;
@@ -21,12 +21,12 @@ enum Effect {
     private static final Map<String, Effect> BY_NAME = new HashMap<>();
 
     static {
-        put(BLOCKS, "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD",
-                "XREADGROUP", "TS.READ");
+        put(BLOCKS, "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMOVEM", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP",
+                "XREAD", "XREADGROUP", "TS.READ");
         put(WAITS, "WAIT", "WAITAOF");
         put(CHANGES, "SELECT", "AUTH", "HELLO", "RESET", "QUIT", "READONLY", "READWRITE", "ASKING", "MULTI", "EXEC",
                 "DISCARD", "WATCH", "CLIENT SETNAME", "CLIENT SETINFO", "CLIENT CAPA", "CLIENT TRACKING", "CLIENT CACHING",
-                "CLIENT NO-EVICT", "CLIENT NO-TOUCH");
+                "CLIENT NO-EVICT", "CLIENT NO-TOUCH", "HIMPORT");
         put(DISORDERS, "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR",
                 "SYNC", "PSYNC", "REPLCONF", "CLIENT REPLY");
     }
@@ -74,6 +74,7 @@ enum Effect {
         switch (upper(words[first])) {
             case "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BZPOPMIN", "BZPOPMAX" -> {}
             case "BLMPOP", "BZMPOP" -> place = first + 1;
+            case "BLMOVEM" -> place = first + 5;
             case "WAIT", "WAITAOF" -> unit = 1e6;
             case "XREAD", "XREADGROUP" -> {
                 unit = 1e6;

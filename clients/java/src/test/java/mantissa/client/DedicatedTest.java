@@ -64,6 +64,7 @@ class DedicatedTest {
         }
         List<Command<Reply>> quiet = List.of(ListCommands.blpop(List.of("q"), 0.8), Command.of("brpop", "q", "0.8"),
                 Command.of("BLMOVE", "q", "r", "LEFT", "LEFT", 0.8), Command.of("BRPOPLPUSH", "q", "r", 0.8),
+                Command.of("BLMOVEM", "q", "r", "LEFT", "LEFT", 0.8, "EXACTLY", 2, "OBO"),
                 Command.of("BLMPOP", 0.8, 1, "q", "LEFT"), Command.of("BZMPOP", 0.8, 1, "z", "MIN"),
                 Command.of("BZPOPMIN", "z", 0.8), Command.of("BZPOPMAX".getBytes(), "z", "0.8".getBytes()),
                 Command.of("XREAD", "COUNT", 1, "block", 800, "STREAMS", "block", "$"),

@@ -102,6 +102,46 @@ public final class HashCommands {
     }
 
     /**
+     * Forgets a list of fields of the connection.
+     *
+     * <p>{@code HIMPORT DISCARD fieldset-name}.
+     * Complexity: O(N) for N fields.
+     */
+    public static Command<Long> himportDiscard(Object fieldsetName) {
+        return Words.of(ReplyTypes.LONG, new Object[] {"HIMPORT", "DISCARD", fieldsetName});
+    }
+
+    /**
+     * Forgets all lists of fields of the connection.
+     *
+     * <p>{@code HIMPORT DISCARDALL}.
+     * Complexity: O(N) for N fields.
+     */
+    public static Command<Long> himportDiscardall() {
+        return Words.of(ReplyTypes.LONG, new Object[] {"HIMPORT", "DISCARDALL"});
+    }
+
+    /**
+     * Names a list of fields for the connection.
+     *
+     * <p>{@code HIMPORT PREPARE fieldset-name field [field ...]}.
+     * Complexity: O(N) for N fields.
+     */
+    public static Command<Boolean> himportPrepare(Object fieldsetName, Object... fields) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"HIMPORT", "PREPARE", fieldsetName}, fields);
+    }
+
+    /**
+     * Makes a hash of the fields of a list that the connection has named and of values.
+     *
+     * <p>{@code HIMPORT SET key fieldset-name value [value ...]}.
+     * Complexity: O(N) for N fields.
+     */
+    public static Command<Boolean> himportSet(String key, Object fieldsetName, Object... values) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"HIMPORT", "SET", key, fieldsetName}, values);
+    }
+
+    /**
      * Adds an integer to a field of a hash; a missing field counts as 0.
      *
      * <p>{@code HINCRBY key field increment}.

@@ -21,6 +21,19 @@ public final class ListCommands {
     }
 
     /**
+     * Moves elements from list to list like LMOVEM, waiting for them if need be.
+     *
+     * <p>{@code BLMOVEM source destination <LEFT|RIGHT> <LEFT|RIGHT> timeout [<COUNT count|EXACTLY exactly>
+     * <OBO|BULK>]}.
+     * Complexity: O(N) for N elements moved.
+     */
+    public static Command<List<String>> blmovem(
+            String source, String destination, String wherefrom, String whereto, double timeout, Object... options) {
+        return Words.of(ReplyTypes.STRINGS,
+                new Object[] {"BLMOVEM", source, destination, wherefrom, whereto, timeout}, options);
+    }
+
+    /**
      * Takes elements from the first list that has any like LMPOP, waiting if need be.
      *
      * <p>{@code BLMPOP timeout numkeys key [key ...] <LEFT|RIGHT> [COUNT count]}.
@@ -98,6 +111,18 @@ public final class ListCommands {
      */
     public static Command<String> lmove(String source, String destination, String wherefrom, String whereto) {
         return Words.of(ReplyTypes.STRING, new Object[] {"LMOVE", source, destination, wherefrom, whereto});
+    }
+
+    /**
+     * Moves several elements from an end of one list to an end of another and returns them.
+     *
+     * <p>{@code LMOVEM source destination <LEFT|RIGHT> <LEFT|RIGHT> [<COUNT count|EXACTLY exactly> <OBO|BULK>]}.
+     * Complexity: O(N) for N elements moved.
+     */
+    public static Command<List<String>> lmovem(
+            String source, String destination, String wherefrom, String whereto, Object... options) {
+        return Words.of(ReplyTypes.STRINGS,
+                new Object[] {"LMOVEM", source, destination, wherefrom, whereto}, options);
     }
 
     /**
