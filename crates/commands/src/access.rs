@@ -684,8 +684,8 @@ impl<'a> Access<'a> {
         for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let (on_loss, instead) = (false, None);
-        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, instead };
+        let (on_loss, again_at_ms, instead) = (false, None, None);
+        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, again_at_ms, instead };
         self.collected.effects().blocking = Some(blocking);
     }
 

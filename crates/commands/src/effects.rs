@@ -123,6 +123,8 @@ pub struct Blocking {
     pub shards: ShardSet,
     /// Whether the client is also served when a key, or what the command needs of it, is gone.
     pub on_loss: bool,
+    /// When to run the command again even if nothing has happened to the keys: Unix time in ms.
+    pub again_at_ms: Option<i64>,
     /// The command to run instead, where the original one would mean something else later.
     pub instead: Option<OwnedArgs>,
 }

@@ -1,10 +1,11 @@
-//! Reading for a consumer: new entries, which become pending, and those that it has already.
+//! Reading for a consumer: new entries, which become pending, those that others have had for long, and those
+//! that it has already.
 
 use mantissa_protocol::Reply;
 use mantissa_store::stream::{ConsumerId, Pending, Stream, StreamId};
 
 use super::id::{IdText, reply_id};
-use super::{consumer_created, consumer_seen, reply_entry};
+use super::{consumer_created, consumer_seen, reply_delivered, reply_entry};
 use crate::access::Access;
 use crate::error::Outcome;
 
@@ -14,7 +15,12 @@ pub(super) struct Reader<'a> {
     pub(super) consumer: &'a [u8],
     /// Entries are taken as acknowledged at once.
     pub(super) no_ack: bool,
+    /// Entries that have been pending for so many ms come first, and become its own.
+    pub(super) claim_ms: Option<i64>,
 }
+
+/// An entry that was replied, and what it is as a pending one.
+type Delivered = (StreamId, Pending);
 
 /// The stream at a key, with the reader's consumer, which is made if need be.
 fn enter<'a>(
@@ -33,8 +39,8 @@ fn enter<'a>(
     Ok(access.stream_mut(key)?.map(|stream| (stream, id)))
 }
 
-/// Replies entries that the group has not been delivered yet, after what `before` writes. False if there are
-/// none.
+/// Replies entries that are to be claimed, and those that the group has not been delivered yet, after what
+/// `before` writes. False if there are none.
 pub(super) fn deliver(
     access: &mut Access<'_>,
     reply: &mut Reply,
@@ -46,49 +52,108 @@ pub(super) fn deliver(
     let now_ms = access.clock_ms();
     let Some((stream, consumer)) = enter(access, key, reader)? else { return Ok(false) };
     let Some(group) = stream.group(reader.group) else { return Ok(false) };
-    let last = group.last_delivered;
-    let Some(start) = last.next().filter(|_| last < stream.last_id) else { return Ok(false) };
-    let extent = stream.extent();
-    let mut ids = Vec::new();
+    if group.last_delivered >= stream.last_id && reader.claim_ms.is_none() {
+        return Ok(false);
+    }
     let begin = reply.len();
     before(reply, key);
     let header = reply.defer();
-    for entry in stream.range(start, StreamId::MAX).take(count) {
-        ids.push(entry.id);
-        reply_entry(reply, entry);
-    }
-    if ids.is_empty() {
+    let claimed = claim_idle(stream, reply, reader, count, (consumer, now_ms));
+    let new = deliver_new(stream, reply, reader, count - claimed.len(), (consumer, now_ms));
+    if claimed.is_empty() && new.is_empty() {
         reply.truncate(begin);
         return Ok(false);
     }
-    reply.finish_array(header, ids.len());
-    let Some(group) = stream.group_mut(reader.group) else { return Ok(true) };
-    for &id in &ids {
-        group.advance(id, &extent);
-        if !reader.no_ack {
-            group.assign(id, Pending { consumer, delivered_at_ms: now_ms, delivery_count: 1 });
-        }
-    }
-    if !reader.no_ack {
+    reply.finish_array(header, claimed.len() + new.len());
+    if let Some(group) = stream.group_mut(reader.group)
+        && !(claimed.is_empty() && reader.no_ack)
+    {
         group.set_active(consumer, now_ms);
     }
     access.count_changes(1);
-    log_delivered(access, key, reader, &ids)?;
+    if access.logs() {
+        log_delivered(access, key, reader, &claimed);
+        if !reader.no_ack {
+            log_delivered(access, key, reader, &new);
+        }
+        if !new.is_empty() {
+            log_position(access, key, reader.group)?;
+        }
+    }
     Ok(true)
 }
 
-/// What is logged of a delivery: each entry as claimed, and where the group stands.
-fn log_delivered(access: &mut Access<'_>, key: &[u8], reader: &Reader<'_>, ids: &[StreamId]) -> Outcome {
-    if !access.logs() {
-        return Ok(());
+/// Replies entries that have been pending for long enough, those first that were delivered longest ago. The
+/// consumer becomes their holder.
+fn claim_idle(
+    stream: &mut Stream,
+    reply: &mut Reply,
+    reader: &Reader<'_>,
+    count: usize,
+    (consumer, now_ms): (ConsumerId, i64),
+) -> Vec<Delivered> {
+    let (mut claimed, mut gone) = (Vec::new(), Vec::new());
+    let Some(claim_ms) = reader.claim_ms else { return claimed };
+    if let Some(group) = stream.group_mut(reader.group) {
+        group.keep_ages();
     }
-    if !reader.no_ack {
-        let time = access.clock_ms().to_string();
-        for &id in ids {
-            log_claim(access, key, (reader.group, reader.consumer), id, (&time, 1));
+    let Some(group) = stream.group(reader.group) else { return claimed };
+    for (id, pending) in group.by_age() {
+        let idle_ms = now_ms.saturating_sub(pending.delivered_at_ms);
+        if claimed.len() >= count || idle_ms < claim_ms {
+            break;
+        }
+        let Some(entry) = stream.get(id) else {
+            gone.push(id);
+            continue;
+        };
+        reply_delivered(reply, entry, idle_ms, pending.delivery_count);
+        let delivery_count = pending.delivery_count.saturating_add(1);
+        claimed.push((id, Pending { consumer, delivered_at_ms: now_ms, delivery_count }));
+    }
+    if let Some(group) = stream.group_mut(reader.group) {
+        group.forget_ages(&gone);
+        claimed.iter().for_each(|&(id, pending)| drop(group.assign(id, pending)));
+    }
+    claimed
+}
+
+/// Replies entries that the group has not been delivered yet.
+fn deliver_new(
+    stream: &mut Stream,
+    reply: &mut Reply,
+    reader: &Reader<'_>,
+    count: usize,
+    (consumer, now_ms): (ConsumerId, i64),
+) -> Vec<Delivered> {
+    let mut new = Vec::new();
+    let last = stream.group(reader.group).map_or(StreamId::MAX, |group| group.last_delivered);
+    let Some(start) = last.next().filter(|_| last < stream.last_id) else { return new };
+    let extent = stream.extent();
+    let pending = Pending { consumer, delivered_at_ms: now_ms, delivery_count: 1 };
+    for entry in stream.range(start, StreamId::MAX).take(count) {
+        new.push((entry.id, pending));
+        match reader.claim_ms {
+            None => reply_entry(reply, entry),
+            Some(_) => reply_delivered(reply, entry, 0, 0),
         }
     }
-    log_position(access, key, reader.group)
+    let Some(group) = stream.group_mut(reader.group).filter(|_| !new.is_empty()) else { return new };
+    for &(id, pending) in &new {
+        group.advance(id, &extent);
+        if !reader.no_ack {
+            group.assign(id, pending);
+        }
+    }
+    new
+}
+
+/// Logs each entry of a delivery as claimed.
+fn log_delivered(access: &mut Access<'_>, key: &[u8], reader: &Reader<'_>, entries: &[Delivered]) {
+    for (id, pending) in entries {
+        let time = pending.delivered_at_ms.to_string();
+        log_claim(access, key, (reader.group, reader.consumer), *id, (&time, pending.delivery_count));
+    }
 }
 
 /// Logs that a consumer has an entry, since when, and its number of deliveries.

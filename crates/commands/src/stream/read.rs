@@ -2,7 +2,7 @@
 
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 use mantissa_store::Kind;
-use mantissa_store::stream::StreamId;
+use mantissa_store::stream::{Stream, StreamId};
 
 use super::deliver::{Reader, deliver, history};
 use super::id::{IdText, parse_id};
@@ -19,6 +19,10 @@ const GROUP_OF_XREAD: Error =
     Error::fixed("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.");
 const NOACK_OF_XREAD: Error =
     Error::fixed("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.");
+const CLAIM_OF_XREAD: Error =
+    Error::fixed("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.");
+const CLAIM_NOT_INTEGER: &str = "ERR min-idle-time is not an integer or out of range";
+const CLAIM_NEGATIVE: Error = Error::fixed("ERR min-idle-time must be a positive integer");
 const NEW_OF_XREAD: Error = Error::fixed(
     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
 );
@@ -55,10 +59,19 @@ fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
     }
 }
 
+/// How long entries have to be pending for CLAIM, in ms.
+fn idle_time(argument: &[u8], is_group: bool) -> Outcome<i64> {
+    if !is_group {
+        return Err(CLAIM_OF_XREAD);
+    }
+    let ms = parse::integer_or(argument, CLAIM_NOT_INTEGER)?;
+    if ms < 0 { Err(CLAIM_NEGATIVE) } else { Ok(ms) }
+}
+
 impl<'a> Plan<'a> {
     fn parse(args: Args<'a>, is_group: bool, now_ms: i64) -> Outcome<Self> {
         let mut plan = Plan { count: usize::MAX, wait: None, first_key: 0, key_count: 0, reader: None };
-        let (mut names, mut no_ack) = (None, false);
+        let (mut names, mut no_ack, mut claim_ms) = (None, false, None);
         let mut at = 1;
         while let Some(option) = args.get(at) {
             match args.get(at + 1) {
@@ -69,6 +82,10 @@ impl<'a> Plan<'a> {
                 Some(value) if parse::is(option, "COUNT") => {
                     let count = usize::try_from(parse::integer(value)?).unwrap_or(0);
                     plan.count = if count == 0 { usize::MAX } else { count };
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "CLAIM") => {
+                    claim_ms = Some(idle_time(value, is_group)?);
                     at += 2;
                 }
                 Some(_) if parse::is(option, "STREAMS") => {
@@ -95,7 +112,7 @@ impl<'a> Plan<'a> {
         if plan.first_key == 0 {
             return Err(Error::SYNTAX);
         }
-        plan.reader = names.map(|(group, consumer)| Reader { group, consumer, no_ack });
+        plan.reader = names.map(|(group, consumer)| Reader { group, consumer, no_ack, claim_ms });
         if is_group && plan.reader.is_none() { Err(GROUP_MISSING) } else { Ok(plan) }
     }
 
@@ -247,10 +264,28 @@ fn wait(
     let keys = args.range(plan.first_key..plan.first_key + plan.key_count);
     access.block(reply, (Kind::Stream, keys), None, deadline, TimeoutReply::NullArray);
     let instead = plan.reader.is_none().then(|| with_fixed_starts(args, plan, starts)).flatten();
+    let again_at_ms = plan.reader.as_ref().and_then(|reader| next_claim(access, reader, keys));
     if let Some(blocking) = access.blocking_mut() {
         blocking.on_loss = plan.reader.is_some();
         blocking.instead = instead;
+        blocking.again_at_ms = again_at_ms;
     }
+}
+
+/// When an entry may have been pending for long enough that a reader waits to claim it. Nothing is known
+/// while some of the keys are not locked.
+fn next_claim(access: &Access<'_>, reader: &Reader<'_>, keys: Args<'_>) -> Option<i64> {
+    let claim_ms = reader.claim_ms?;
+    if !keys.iter().all(|key| access.is_locked(key)) {
+        return None;
+    }
+    let oldest = |key| {
+        let group = access.collection_to_write::<Stream>(key).ok()??.group(reader.group)?;
+        group.by_age().next().map(|(_, pending)| pending.delivered_at_ms)
+    };
+    // What is delivered from now on is claimed no earlier than this.
+    let first = keys.iter().filter_map(oldest).min().unwrap_or(access.clock_ms());
+    Some(first.saturating_add(claim_ms))
 }
 
 /// The command with `$` replaced by what it meant when the client began to wait.

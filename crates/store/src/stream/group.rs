@@ -6,8 +6,12 @@
 //! entry names the consumer whose set it is in. All changes go through [`Group`], which keeps it. Every
 //! operation is O(log n), but for removing a consumer. A clone is O(1), and a change while it lives copies a
 //! short run of pending entries and one consumer; a new or removed consumer the names of all.
+//!
+//! A group from which idle entries were asked for keeps its pending entries by age as well: what that takes,
+//! in time and memory, others save.
 
 use super::consumers::Consumers;
+use super::id_map::RunMap;
 use super::{IdMap, StreamId};
 
 /// Names a consumer within its group for as long as it lives.
@@ -63,7 +67,11 @@ pub struct Group {
     pending: IdMap<Pending>,
     consumers: Consumers,
     next_consumer: u64,
+    ages: Option<Box<Ages>>,
 }
+
+/// Pending entries by the time of their delivery. Some that the stream does not have any more are left out.
+type Ages = RunMap<(i64, StreamId), ()>;
 
 impl Group {
     /// A group that has delivered up to `last_delivered`.
@@ -121,7 +129,8 @@ impl Group {
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let consumer = self.consumers.remove(name)?;
         for entry in consumer.pending.ids() {
-            self.pending.remove(entry);
+            let pending = self.pending.remove(entry);
+            self.note_age(entry, pending, None);
         }
         Some(consumer.pending.len())
     }
@@ -132,7 +141,9 @@ impl Group {
         if self.consumer(pending.consumer).is_none() {
             return false;
         }
-        let before = self.pending.insert(id, pending).map(|before| before.consumer);
+        let before = self.pending.insert(id, pending);
+        self.note_age(id, before, Some(pending));
+        let before = before.map(|before| before.consumer);
         if before == Some(pending.consumer) {
             return true;
         }
@@ -148,15 +159,56 @@ impl Group {
     /// Takes `id` off the pending entries; what it was, if it was one.
     pub fn acknowledge(&mut self, id: StreamId) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
+        self.note_age(id, Some(pending), None);
         if let Some(consumer) = self.consumers.get_mut(pending.consumer) {
             consumer.pending.remove(id);
         }
         Some(pending)
     }
 
+    /// Keeps the pending entries by age from now on. O(n log n) the first time.
+    pub fn keep_ages(&mut self) {
+        if self.ages.is_none() {
+            let mut all: Vec<_> =
+                self.pending.iter().map(|(id, pending)| (pending.delivered_at_ms, id)).collect();
+            all.sort_unstable();
+            let mut ages = Ages::default();
+            all.into_iter().for_each(|place| drop(ages.insert(place, ())));
+            self.ages = Some(Box::new(ages));
+        }
+    }
+
+    /// The pending entries, those first that were delivered longest ago, where [`Group::keep_ages`] was
+    /// called: without those of [`Group::forget_ages`].
+    pub fn by_age(&self) -> impl Iterator<Item = (StreamId, Pending)> {
+        let ids = self.ages.iter().flat_map(|ages| ages.iter()).map(|((_, id), ())| id);
+        ids.filter_map(|id| Some((id, self.pending.get(id)?)))
+    }
+
+    /// Leaves pending entries that the stream does not have any more out of [`Group::by_age`].
+    pub fn forget_ages(&mut self, gone: &[StreamId]) {
+        for &id in gone {
+            let pending = self.pending.get(id);
+            self.note_age(id, pending, None);
+        }
+    }
+
+    /// Notes that a pending entry has come, gone or been delivered again.
+    #[inline]
+    fn note_age(&mut self, id: StreamId, before: Option<Pending>, after: Option<Pending>) {
+        let Some(ages) = &mut self.ages else { return };
+        if let Some(before) = before {
+            ages.remove((before.delivered_at_ms, id));
+        }
+        if let Some(after) = after {
+            ages.insert((after.delivered_at_ms, id), ());
+        }
+    }
+
     /// Bytes taken, the group itself not included. O(runs of pending entries).
     pub(super) fn memory_usage(&self) -> usize {
         let held: usize = self.consumers.iter().map(|(_, consumer)| consumer.pending.memory_usage()).sum();
-        self.consumers.memory_usage() + held + self.pending.memory_usage()
+        let ages = self.ages.as_ref().map_or(0, |ages| size_of::<Ages>() + ages.memory_usage());
+        self.consumers.memory_usage() + held + self.pending.memory_usage() + ages
     }
 }
