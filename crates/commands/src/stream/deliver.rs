@@ -19,6 +19,24 @@ pub(super) struct Reader<'a> {
     pub(super) claim_ms: Option<i64>,
 }
 
+/// What a reply has room for.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// Entries of one stream.
+    pub(super) count: usize,
+    /// The length of the reply at which it is full, once it has an entry.
+    pub(super) end: usize,
+    /// Whether it has an entry of another stream.
+    pub(super) has_entries: bool,
+}
+
+impl Room {
+    /// Whether no more goes into a reply that has so many entries of this stream.
+    pub(super) fn is_full(&self, reply: &Reply, count: usize) -> bool {
+        count >= self.count || reply.len() >= self.end && (count > 0 || self.has_entries)
+    }
+}
+
 /// An entry that was replied, and what it is as a pending one.
 type Delivered = (StreamId, Pending);
 
@@ -40,31 +58,32 @@ fn enter<'a>(
 }
 
 /// Replies entries that are to be claimed, and those that the group has not been delivered yet, after what
-/// `before` writes. False if there are none.
+/// `before` writes. Returns their number, if there are any.
 pub(super) fn deliver(
     access: &mut Access<'_>,
     reply: &mut Reply,
     key: &[u8],
     reader: &Reader<'_>,
-    count: usize,
+    room: Room,
     before: impl FnOnce(&mut Reply, &[u8]),
-) -> Outcome<bool> {
+) -> Outcome<Option<usize>> {
     let now_ms = access.clock_ms();
-    let Some((stream, consumer)) = enter(access, key, reader)? else { return Ok(false) };
-    let Some(group) = stream.group(reader.group) else { return Ok(false) };
+    let Some((stream, consumer)) = enter(access, key, reader)? else { return Ok(None) };
+    let Some(group) = stream.group(reader.group) else { return Ok(None) };
     if group.last_delivered >= stream.last_id && reader.claim_ms.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
     let begin = reply.len();
     before(reply, key);
     let header = reply.defer();
-    let claimed = claim_idle(stream, reply, reader, count, (consumer, now_ms));
-    let new = deliver_new(stream, reply, reader, count - claimed.len(), (consumer, now_ms));
-    if claimed.is_empty() && new.is_empty() {
+    let claimed = claim_idle(stream, reply, reader, room, (consumer, now_ms));
+    let new = deliver_new(stream, reply, reader, (room, claimed.len()), (consumer, now_ms));
+    let count = claimed.len() + new.len();
+    if count == 0 {
         reply.truncate(begin);
-        return Ok(false);
+        return Ok(None);
     }
-    reply.finish_array(header, claimed.len() + new.len());
+    reply.finish_array(header, count);
     if let Some(group) = stream.group_mut(reader.group)
         && !(claimed.is_empty() && reader.no_ack)
     {
@@ -80,7 +99,7 @@ pub(super) fn deliver(
             log_position(access, key, reader.group)?;
         }
     }
-    Ok(true)
+    Ok(Some(count))
 }
 
 /// Replies entries that have been pending for long enough, those first that were delivered longest ago. The
@@ -89,7 +108,7 @@ fn claim_idle(
     stream: &mut Stream,
     reply: &mut Reply,
     reader: &Reader<'_>,
-    count: usize,
+    room: Room,
     (consumer, now_ms): (ConsumerId, i64),
 ) -> Vec<Delivered> {
     let (mut claimed, mut gone) = (Vec::new(), Vec::new());
@@ -100,7 +119,7 @@ fn claim_idle(
     let Some(group) = stream.group(reader.group) else { return claimed };
     for (id, pending) in group.by_age() {
         let idle_ms = now_ms.saturating_sub(pending.delivered_at_ms);
-        if claimed.len() >= count || idle_ms < claim_ms {
+        if idle_ms < claim_ms || room.is_full(reply, claimed.len()) {
             break;
         }
         let Some(entry) = stream.get(id) else {
@@ -118,12 +137,12 @@ fn claim_idle(
     claimed
 }
 
-/// Replies entries that the group has not been delivered yet.
+/// Replies entries that the group has not been delivered yet, behind some that were claimed.
 fn deliver_new(
     stream: &mut Stream,
     reply: &mut Reply,
     reader: &Reader<'_>,
-    count: usize,
+    (room, claimed): (Room, usize),
     (consumer, now_ms): (ConsumerId, i64),
 ) -> Vec<Delivered> {
     let mut new = Vec::new();
@@ -131,7 +150,10 @@ fn deliver_new(
     let Some(start) = last.next().filter(|_| last < stream.last_id) else { return new };
     let extent = stream.extent();
     let pending = Pending { consumer, delivered_at_ms: now_ms, delivery_count: 1 };
-    for entry in stream.range(start, StreamId::MAX).take(count) {
+    for entry in stream.range(start, StreamId::MAX) {
+        if room.is_full(reply, claimed + new.len()) {
+            break;
+        }
         new.push((entry.id, pending));
         match reader.claim_ms {
             None => reply_entry(reply, entry),
@@ -193,26 +215,29 @@ pub(super) fn log_position(access: &mut Access<'_>, key: &[u8], name: &[u8]) -> 
     Ok(())
 }
 
-/// Replies entries that the consumer has already, after `last`; each counts as delivered once more.
+/// Replies entries that the consumer has already, after `last`; each counts as delivered once more. Returns
+/// their number.
 pub(super) fn history(
     access: &mut Access<'_>,
     reply: &mut Reply,
     key: &[u8],
     reader: &Reader<'_>,
-    (last, count): (StreamId, usize),
-) -> Outcome {
+    (last, room): (StreamId, Room),
+) -> Outcome<usize> {
     let now_ms = access.clock_ms();
     let Some((stream, consumer)) = enter(access, key, reader)? else {
         reply.array(0);
-        return Ok(());
+        return Ok(0);
     };
     let held = stream.group(reader.group).and_then(|group| group.consumer(consumer));
-    let ids: Vec<StreamId> = match (held, last.next()) {
-        (Some(held), Some(start)) => held.pending().range(start..).map(|(id, ())| id).take(count).collect(),
-        _ => Vec::new(),
-    };
-    reply.array(ids.len());
-    for id in ids {
+    let ids = held.zip(last.next()).into_iter().flat_map(|(held, start)| held.pending().range(start..));
+    let header = reply.defer();
+    let (mut count, mut found) = (0, Vec::new());
+    for (id, ()) in ids {
+        if room.is_full(reply, count) {
+            break;
+        }
+        count += 1;
         let Some(entry) = stream.get(id) else {
             reply.array(2);
             reply_id(reply, id);
@@ -220,11 +245,15 @@ pub(super) fn history(
             continue;
         };
         reply_entry(reply, entry);
-        let Some(group) = stream.group_mut(reader.group) else { continue };
+        found.push(id);
+    }
+    reply.finish_array(header, count);
+    let Some(group) = stream.group_mut(reader.group) else { return Ok(count) };
+    for id in found {
         if let Some(pending) = group.pending().get(id) {
             let delivery_count = pending.delivery_count.saturating_add(1);
             group.assign(id, Pending { delivered_at_ms: now_ms, delivery_count, ..pending });
         }
     }
-    Ok(())
+    Ok(count)
 }
