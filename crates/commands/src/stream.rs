@@ -8,7 +8,7 @@
 //! | `delete.rs` | XDEL, XDELEX, XACKDEL |
 //! | `read.rs`, `deliver.rs` | XREAD, XREADGROUP: what to read from where, and reading it |
 //! | `group.rs` | XGROUP, XACK |
-//! | `pending.rs`, `claim.rs` | XPENDING; XCLAIM, XAUTOCLAIM |
+//! | `pending.rs`, `claim.rs`, `give_back.rs` | XPENDING; XCLAIM, XAUTOCLAIM; XNACK |
 //! | `info.rs` | XINFO |
 //! | `table.rs`, `group_table.rs` | the registration tables |
 //!
@@ -20,6 +20,7 @@ mod add;
 mod claim;
 mod delete;
 mod deliver;
+mod give_back;
 mod group;
 mod group_table;
 mod id;

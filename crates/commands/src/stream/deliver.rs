@@ -118,7 +118,7 @@ fn claim_idle(
     }
     let Some(group) = stream.group(reader.group) else { return claimed };
     for (id, pending) in group.by_age() {
-        let idle_ms = now_ms.saturating_sub(pending.delivered_at_ms);
+        let idle_ms = now_ms.saturating_sub(pending.last_delivery_ms());
         if idle_ms < claim_ms || room.is_full(reply, claimed.len()) {
             break;
         }
@@ -127,12 +127,14 @@ fn claim_idle(
             continue;
         };
         reply_delivered(reply, entry, idle_ms, pending.delivery_count);
-        let delivery_count = pending.delivery_count.saturating_add(1);
+        let delivery_count = pending.delivery_count_after();
         claimed.push((id, Pending { consumer, delivered_at_ms: now_ms, delivery_count }));
     }
     if let Some(group) = stream.group_mut(reader.group) {
         group.forget_ages(&gone);
-        claimed.iter().for_each(|&(id, pending)| drop(group.assign(id, pending)));
+        for &(id, pending) in &claimed {
+            group.assign(id, pending);
+        }
     }
     claimed
 }

@@ -222,10 +222,8 @@ fn read_stream(
         _ => Some(stream.newest_id()),
     };
     let Some(start) = start.filter(|start| *start <= stream.last_id) else { return Ok(None) };
-    let mut entries = stream.range(start, StreamId::MAX).peekable();
-    if entries.peek().is_none() {
-        return Ok(None);
-    }
+    let mut entries = stream.range(start, StreamId::MAX);
+    let begin = reply.len();
     begin_stream(reply, key);
     let header = reply.defer();
     let mut count = 0;
@@ -234,6 +232,10 @@ fn read_stream(
     {
         reply_entry(reply, entry);
         count += 1;
+    }
+    if count == 0 {
+        reply.truncate(begin);
+        return Ok(None);
     }
     reply.finish_array(header, count);
     Ok(Some(count))
@@ -328,7 +330,7 @@ fn next_claim(access: &Access<'_>, reader: &Reader<'_>, keys: Args<'_>) -> Optio
     }
     let oldest = |key| {
         let group = access.collection_to_write::<Stream>(key).ok()??.group(reader.group)?;
-        group.by_age().next().map(|(_, pending)| pending.delivered_at_ms)
+        group.by_age().next().map(|(_, pending)| pending.last_delivery_ms())
     };
     // What is delivered from now on is claimed no earlier than this.
     let first = keys.iter().filter_map(oldest).min().unwrap_or(access.clock_ms());
