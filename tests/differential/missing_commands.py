@@ -28,7 +28,7 @@ VECTORS = (
 # Of the core of Redis 8.4 to 8.10, and of Valkey.
 LATER = (
     *("backup", "client|capa", "commandlog", "delex", "delifeq", "digest", "increx", "msetex", "script|show"),
-    *("blmovem", "himport", "lmovem", "sdiffcard", "sunioncard"),
+    *("blmovem", "himport", "lmovem", "sdiffcard", "sunioncard", "xnack"),
 )
 WIDTH = 120
 

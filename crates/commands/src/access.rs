@@ -687,8 +687,9 @@ impl<'a> Access<'a> {
         for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let (on_loss, on_growth, instead) = (false, false, None);
-        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, on_growth, instead };
+        let (on_loss, on_growth, again_at_ms, instead) = (false, false, None, None);
+        let blocking =
+            Blocking { kind, keys, deadline, on_timeout, shards, on_loss, on_growth, again_at_ms, instead };
         self.collected.effects().blocking = Some(blocking);
     }
 

@@ -125,6 +125,8 @@ pub struct Blocking {
     pub on_loss: bool,
     /// Whether the command is also tried again when a key that is there changes.
     pub on_growth: bool,
+    /// When to run the command again even if nothing has happened to the keys: Unix time in ms.
+    pub again_at_ms: Option<i64>,
     /// The command to run instead, where the original one would mean something else later.
     pub instead: Option<OwnedArgs>,
 }

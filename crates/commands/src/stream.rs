@@ -8,7 +8,7 @@
 //! | `delete.rs` | XDEL, XDELEX, XACKDEL |
 //! | `read.rs`, `deliver.rs` | XREAD, XREADGROUP: what to read from where, and reading it |
 //! | `group.rs` | XGROUP, XACK |
-//! | `pending.rs`, `claim.rs` | XPENDING; XCLAIM, XAUTOCLAIM |
+//! | `pending.rs`, `claim.rs`, `give_back.rs` | XPENDING; XCLAIM, XAUTOCLAIM; XNACK |
 //! | `info.rs` | XINFO |
 //! | `table.rs`, `group_table.rs` | the registration tables |
 //!
@@ -20,6 +20,7 @@ mod add;
 mod claim;
 mod delete;
 mod deliver;
+mod give_back;
 mod group;
 mod group_table;
 mod id;
@@ -41,6 +42,7 @@ use crate::effects::EventClass;
 use crate::error::Error;
 use crate::parse;
 use id::reply_id;
+use info::unsigned;
 
 /// When a node is full.
 fn node_limits(access: &Access<'_>) -> NodeLimits {
@@ -50,8 +52,20 @@ fn node_limits(access: &Access<'_>) -> NodeLimits {
 
 /// Replies an entry: its identifier, then its fields and values.
 fn reply_entry(reply: &mut Reply, entry: StreamEntry<'_>) {
-    let mut scratch = [0; NUMBER_TEXT_MAX];
     reply.array(2);
+    reply_content(reply, entry);
+}
+
+/// Replies an entry with the time since its delivery before this one, in ms, and how many there were.
+fn reply_delivered(reply: &mut Reply, entry: StreamEntry<'_>, idle_ms: i64, delivery_count: u64) {
+    reply.array(4);
+    reply_content(reply, entry);
+    reply.integer(idle_ms);
+    unsigned(reply, delivery_count);
+}
+
+fn reply_content(reply: &mut Reply, entry: StreamEntry<'_>) {
+    let mut scratch = [0; NUMBER_TEXT_MAX];
     reply_id(reply, entry.id);
     reply.array(2 * entry.fields.len());
     for (name, value) in entry.fields {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use mantissa_commands::{Access, Blocking, Collected, Mode, Outcome, TimeoutReply};
 use mantissa_persist::log::Lsn;
@@ -18,12 +18,23 @@ use crate::host::{Completion, Message};
 use crate::invocation::{Command, Handler};
 use crate::locking::lock;
 use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
+use crate::shard_access;
 use crate::state::replication::Address;
 use crate::tier::fetch;
 
-/// The blocked clients of a worker by deadline, soonest first.
+/// Never, as a time in ms.
+const NEVER_MS: i64 = i64::MAX;
+/// Time until a command that could not be run again is tried once more.
+const BUSY_MS: i64 = 10;
+
+/// The blocked clients of a worker by the times at which something is to be done about them.
 #[derive(Default)]
-pub struct Deadlines(BTreeSet<(i64, u64)>);
+pub struct Deadlines {
+    /// When their time is up, soonest first.
+    ends: BTreeSet<(i64, u64)>,
+    /// When their commands are to be run again, soonest first.
+    again: BTreeSet<(i64, u64)>,
+}
 
 /// Counts a command in [`Engine::under_way`] while it lives.
 pub struct UnderWay(Arc<AtomicUsize>);
@@ -123,7 +134,7 @@ pub fn block(
     access: &mut Access<'_>,
 ) {
     let Some(mut blocking) = access.take_blocking() else { return };
-    let instead = blocking.instead.take();
+    let (instead, again_at_ms) = (blocking.instead.take(), blocking.again_at_ms.unwrap_or(NEVER_MS));
     let ticket = engine.next_ticket();
     let blocked = Arc::new(BlockedClient {
         session: Arc::clone(&session.shared),
@@ -136,6 +147,8 @@ pub fn block(
         ticket,
         since_ms: access.now_ms(),
         blocking,
+        again_at_ms: AtomicI64::new(again_at_ms),
+        again_wanted_ms: AtomicI64::new(again_at_ms),
         spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     });
@@ -176,8 +189,11 @@ pub fn waiting_without_keys(
             shards: ShardSet::EMPTY,
             on_loss: false,
             on_growth: false,
+            again_at_ms: None,
             instead: None,
         },
+        again_at_ms: AtomicI64::new(NEVER_MS),
+        again_wanted_ms: AtomicI64::new(NEVER_MS),
         spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     }))
@@ -266,33 +282,74 @@ pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion
     waited.then_some(Served { reply, spent_ns, is_rejected: false, ends_session: false })
 }
 
+/// Runs the command of a blocked client again, as after a change of its keys, and those of others that wait
+/// for these. Returns when to do so next if the client still waits. No shard may be locked.
+fn run_again(context: &mut Context, blocked: &BlockedClient) -> Option<i64> {
+    let engine = context.engine;
+    let busy = Some(context.now_ms.saturating_add(BUSY_MS));
+    if engine.pauses(context.now_ms, true) {
+        return busy;
+    }
+    let Ok(locked) = lock(engine, blocked.blocking.shards, true) else { return busy };
+    shard_access::with_locked(context, None, blocked.database, locked, |access| {
+        blocked.blocking.keys.iter().for_each(|key| access.signal(key));
+    });
+    let next_ms = blocked.again_wanted_ms.load(Ordering::Relaxed).max(context.now_ms.saturating_add(1));
+    blocked.waiting.lock().then_some(next_ms)
+}
+
 impl Deadlines {
     /// Adds a client that has blocked.
     pub fn add(&mut self, blocked: &BlockedClient) {
         if let Some(deadline) = blocked.blocking.deadline {
-            self.0.insert((deadline, blocked.session.id));
+            self.ends.insert((deadline, blocked.session.id));
         }
+        self.add_again(blocked);
     }
 
     /// Removes a client that is no longer blocked.
     pub fn remove(&mut self, blocked: &BlockedClient) {
         if let Some(deadline) = blocked.blocking.deadline {
-            self.0.remove(&(deadline, blocked.session.id));
+            self.ends.remove(&(deadline, blocked.session.id));
+        }
+        if !self.again.is_empty() {
+            self.again.remove(&(blocked.again_at_ms.load(Ordering::Relaxed), blocked.session.id));
         }
     }
 
-    /// The soonest deadline, Unix time in ms.
-    pub fn first(&self) -> Option<i64> {
-        self.0.first().map(|(deadline, _)| *deadline)
+    fn add_again(&mut self, blocked: &BlockedClient) {
+        let at_ms = blocked.again_at_ms.load(Ordering::Relaxed);
+        if at_ms != NEVER_MS {
+            self.again.insert((at_ms, blocked.session.id));
+        }
     }
 
-    /// Unblocks the clients whose deadline has passed.
-    pub fn expire(&mut self, context: &Context) {
-        while let Some(&(deadline, session)) = self.0.first() {
+    /// The soonest of these times, Unix time in ms.
+    pub fn first(&self) -> Option<i64> {
+        let times = [self.ends.first(), self.again.first()];
+        times.into_iter().flatten().map(|(at_ms, _)| *at_ms).min()
+    }
+
+    /// Runs the commands again whose time has come, and unblocks the clients whose deadline has passed.
+    pub fn expire(&mut self, context: &mut Context) {
+        while let Some(&(at_ms, session)) = self.again.first() {
+            if at_ms > context.now_ms {
+                break;
+            }
+            self.again.pop_first();
+            let blocked = context.engine.blocked.lock().get(&session).map(Arc::clone);
+            let is_due = |blocked: &Arc<BlockedClient>| blocked.again_at_ms.load(Ordering::Relaxed) == at_ms;
+            let Some(blocked) = blocked.filter(is_due) else { continue };
+            if let Some(next_ms) = run_again(context, &blocked) {
+                blocked.again_at_ms.store(next_ms, Ordering::Relaxed);
+                self.add_again(&blocked);
+            }
+        }
+        while let Some(&(deadline, session)) = self.ends.first() {
             if deadline > context.now_ms {
                 return;
             }
-            self.0.pop_first();
+            self.ends.pop_first();
             let blocked = context.engine.blocked.lock().get(&session).map(Arc::clone);
             if let Some(blocked) = blocked.filter(|blocked| blocked.blocking.deadline == Some(deadline)) {
                 let reply = match blocked.blocking.on_timeout {

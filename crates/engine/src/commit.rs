@@ -5,6 +5,8 @@
 //! on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
 //! What all of them have for the log goes there as one unit, at the end.
 
+use std::sync::atomic::Ordering;
+
 use mantissa_sys::clock;
 
 use mantissa_commands::{
@@ -378,7 +380,10 @@ fn serve_client(
         access.set_mode(mode);
         effects = access.take_effects();
     }
-    if outcome.is_ok() && effects.blocking.take().is_some() {
+    if let Some(blocking) = effects.blocking.take().filter(|_| outcome.is_ok()) {
+        if let Some(at_ms) = blocking.again_at_ms {
+            blocked.again_wanted_ms.store(at_ms, Ordering::Relaxed);
+        }
         return None;
     }
     if let Err(error) = outcome {

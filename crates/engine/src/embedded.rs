@@ -430,7 +430,7 @@ impl LocalClient<'_> {
     /// The reply of the command that waits, once it has been served or its time is up.
     pub fn poll(&mut self) -> Option<Value> {
         self.context.refresh();
-        self.deadlines.expire(&self.context);
+        self.deadlines.expire(&mut self.context);
         let reply = self.receive();
         self.deliver();
         if reply.is_empty() { None } else { Some(self.take_reply(&reply)) }
@@ -566,7 +566,7 @@ impl LocalClient<'_> {
         let mut reply = Vec::new();
         while self.session.blocked.is_some() {
             self.context.refresh();
-            self.deadlines.expire(&self.context);
+            self.deadlines.expire(&mut self.context);
             reply.extend(self.receive());
             self.deliver();
             if self.session.blocked.is_some() {

@@ -2,7 +2,7 @@
 //! may read [`SharedSession`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use indexmap::IndexSet;
 use mantissa_commands::{ForRequest, Lent, Unread};
@@ -96,6 +96,11 @@ pub struct BlockedClient {
     pub since_ms: i64,
     /// What it waits for.
     pub blocking: mantissa_commands::Blocking,
+    /// When its worker is to run its command again, Unix time in ms; `i64::MAX` for never. Only the worker
+    /// changes it.
+    pub again_at_ms: AtomicI64,
+    /// The same as the latest run of the command had it.
+    pub again_wanted_ms: AtomicI64,
     /// The time that it took until it began to wait, in ns.
     pub spent_ns: AtomicU64,
     /// Whether it is still blocked. Held by the thread that serves it, times it out or unblocks it.

@@ -45,7 +45,8 @@ pub fn try_with_shard<R>(
     Some(with_locked(context, None, database, locked, work))
 }
 
-fn with_locked<R>(
+/// Runs `work` with a view of locked shards. What it changes is committed, as done by `command`.
+pub fn with_locked<R>(
     context: &mut Context,
     command: LoggedCommand<'_>,
     database: usize,

@@ -27,6 +27,7 @@ use mantissa_persist::load::KeyUsage;
 use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::snapshot::Snapshot;
+use mantissa_store::stream::StreamLevel;
 use mantissa_store::{Keyspace, LockedShards};
 use parking_lot::Mutex;
 
@@ -238,6 +239,7 @@ fn options_of(active: &ActiveConfig, target: Target, is_plain: bool) -> WriteOpt
         checksum: active.config.rdbchecksum && !is_plain,
         limits: active.settings.limits.clone(),
         target,
+        streams: StreamLevel::highest(),
     }
 }
 
@@ -254,9 +256,6 @@ fn write_as(
     let usage_of = |clock: u32| saved_usage(&active, clock, now_ms);
     let policy = active.config.maxmemory_policy.name();
     let tells_usage = ["-lru", "-lfu", "-lrm"].iter().any(|end| policy.ends_with(end));
-    let options = options_of(&active, target, is_plain);
-    let mut writer = Writer::new(file, options.clone(), None);
-
     let mut locked = lock_all(engine, keyspace)?;
     at_cut(&mut locked);
     let replication = engine.keyspace.is_logged().then(|| engine.stream_facts());
@@ -266,6 +265,8 @@ fn write_as(
     let (snapshot, totals) = locked.begin_snapshot();
     drop(locked);
 
+    let options = options_of(&active, target, is_plain);
+    let mut writer = Writer::new(file, options.clone(), None);
     let keys = totals.iter().map(|total| total.keys).sum();
     let progress = &engine.persistence.progress;
     progress.begin(keys, &snapshot);

@@ -7,8 +7,8 @@
 mod long_text;
 
 use crate::format::{
-    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, encoding, opcode,
-    put_encoded_integer, put_length, value_type,
+    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, VERSION_WITH_GIVEN_BACK,
+    encoding, opcode, put_encoded_integer, put_length, value_type,
 };
 use crate::load::{KeyUsage, printable};
 use crate::lzf;
@@ -19,6 +19,7 @@ pub use long_text::long_text_on_disk;
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use mantissa_store::listpack::Element;
 use mantissa_store::snapshot::Image;
+use mantissa_store::stream::StreamLevel;
 use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, ValueRef};
 use std::io::{self, Write};
 use std::path::Path;
@@ -46,6 +47,8 @@ pub struct WriteOptions {
     pub limits: EncodingLimits,
     /// Who is to read it.
     pub target: Target,
+    /// What streams there may be, which decides on the version of a file.
+    pub streams: StreamLevel,
 }
 
 /// Who is to read what is written, which decides on the forms of values.
@@ -75,14 +78,22 @@ impl Target {
     }
 
     /// What a file begins with.
-    fn signature(self) -> Vec<u8> {
+    fn signature(self, streams: StreamLevel) -> Vec<u8> {
         match self {
-            Target::File => [MAGIC, format!("{VERSION:04}").as_bytes()].concat(),
+            Target::File => [MAGIC, format!("{:04}", version_of(streams)).as_bytes()].concat(),
             Target::Replica | Target::ValkeyBefore9 => {
                 [MAGIC, format!("{REPLICA_VERSION:04}").as_bytes()].concat()
             }
             Target::Valkey => VALKEY_SIGNATURE.to_vec(),
         }
+    }
+}
+
+/// The lowest version that is written and has such streams.
+fn version_of(streams: StreamLevel) -> u16 {
+    match streams {
+        StreamLevel::Usual => VERSION,
+        StreamLevel::GivenBack => VERSION_WITH_GIVEN_BACK,
     }
 }
 
@@ -93,6 +104,7 @@ impl Default for WriteOptions {
             checksum: true,
             limits: EncodingLimits::default(),
             target: Target::File,
+            streams: StreamLevel::Usual,
         }
     }
 }
@@ -180,7 +192,8 @@ impl<'a> Encoder<'a> {
             }
             value => self.typed_value(value, &mut payload),
         }
-        payload.extend_from_slice(&VERSION.to_le_bytes());
+        let streams = if let ValueRef::Stream(stream) = value { stream.level() } else { StreamLevel::Usual };
+        payload.extend_from_slice(&version_of(streams).to_le_bytes());
         let checksum = Checksum::of(&payload);
         payload.extend_from_slice(&checksum.to_le_bytes());
         payload
@@ -202,11 +215,11 @@ impl<'a> Encoder<'a> {
     fn form(&mut self, value: ValueRef<'_>, key: &[u8]) -> u8 {
         form_of(value, self.options.target).unwrap_or_else(|| {
             let key = printable(key);
-            self.refusal.get_or_insert_with(|| {
-                format!(
-                    "the key '{key}' has fields with expiries, which Valkey before version 9 does not know"
-                )
-            });
+            let what = match value {
+                ValueRef::Stream(_) => "entries that were given back, which Valkey does not know",
+                _ => "fields with expiries, which Valkey before version 9 does not know",
+            };
+            self.refusal.get_or_insert_with(|| format!("the key '{key}' has {what}"));
             form_of(value, Target::File).unwrap_or(value_type::STRING)
         })
     }
@@ -386,7 +399,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Writes what a file begins with.
     pub fn begin(&mut self, facts: &FileFacts) -> io::Result<()> {
-        self.buffer.extend_from_slice(&self.encoder.options.target.signature());
+        self.buffer.extend_from_slice(&self.encoder.options.target.signature(self.encoder.options.streams));
         self.fact("redis-ver", REDIS_VERSION);
         self.fact("redis-bits", "64");
         self.fact("ctime", &facts.created_s.to_string());

@@ -237,7 +237,7 @@ fn files_mean_the_same_to_redis() {
         let keys = keys(EXPIRY_MS_MIN).new_tree(&mut runner).expect("nothing is rejected").current();
         let keyspace = keyspace_of(keys);
         let (compress, checksum) = (number % 2 == 0, number % 3 != 0);
-        let options = WriteOptions { compress, checksum, limits: limits(), target: Target::File };
+        let options = WriteOptions { compress, checksum, limits: limits(), ..WriteOptions::default() };
         std::fs::write(oracle.file(), save(&keyspace, &[], &options)).expect("the folder can be written to");
         assert_eq!(oracle.ask(&[b"DEBUG", b"RELOAD", b"NOSAVE"]), "OK");
         assert_eq!(oracle.ask(&[b"DEBUG", b"DIGEST"]), hex(digest(&keyspace)), "keyspace {number}");

@@ -27,7 +27,7 @@ proptest! {
         checksum in any::<bool>(),
     ) {
         let keyspace = keyspace_of(keys);
-        let options = WriteOptions { compress, checksum, limits: limits(), target: Target::File };
+        let options = WriteOptions { compress, checksum, limits: limits(), ..WriteOptions::default() };
         let file = save(&keyspace, &functions, &options);
         let loaded = load(&file, &LoadOptions { limits: limits(), ..LoadOptions::default() });
         let loaded = loaded.map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -871,7 +871,7 @@ impl<'e> Worker<'e> {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.active.config.hz.max(1));
         if !self.is_frozen() {
-            self.deadlines.expire(&self.context);
+            self.deadlines.expire(&mut self.context);
         }
         self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {

@@ -22,6 +22,7 @@ mod count;
 mod dump;
 mod group;
 mod id_map;
+mod later;
 mod node;
 mod text;
 mod trim;
@@ -32,6 +33,7 @@ use crate::listpack::ListpackError;
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use id_map::IdMap;
+pub use later::StreamLevel;
 pub use node::{Fields, Node};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -211,6 +213,14 @@ impl Stream {
     /// Nodes and pending entries, which is what freeing the stream takes.
     pub(crate) fn parts_len(&self) -> usize {
         self.nodes.len() + self.groups.values().map(|group| group.pending().len()).sum::<usize>()
+    }
+
+    /// The version of Redis that it takes to know all of the stream. O(groups).
+    pub fn level(&self) -> StreamLevel {
+        match self.groups.values().any(|group| group.given_back_len() > 0) {
+            true => StreamLevel::GivenBack,
+            false => StreamLevel::Usual,
+        }
     }
 
     /// The groups by name.

@@ -17,12 +17,15 @@ use super::now_ms;
 use super::source::checked;
 use crate::connection::Connection;
 
+/// In the place of a time: the entry was given back. XPENDING shows it in the place of the idle time too.
+const GIVEN_BACK_MS: i64 = -1;
+
 /// An entry that a consumer has received and not acknowledged.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pending {
     pub(crate) id: Vec<u8>,
     pub(crate) consumer: Vec<u8>,
-    /// As unix time in milliseconds.
+    /// As unix time in milliseconds; [`GIVEN_BACK_MS`] where nobody has it.
     pub(crate) delivered_ms: i64,
     pub(crate) deliveries: i64,
 }
@@ -135,6 +138,12 @@ impl State {
             }
             for Pending { id, consumer, delivered_ms, deliveries } in pending {
                 let (time, count) = (delivered_ms.to_string(), deliveries.to_string());
+                if *delivered_ms == GIVEN_BACK_MS {
+                    let give_back: [&[u8]; 7] = [b"XNACK", key, name, b"FAIL", b"IDS", b"1", id];
+                    let how: [&[u8]; 3] = [b"RETRYCOUNT", count.as_bytes(), b"FORCE"];
+                    commands.push(command(&[&give_back[..], &how[..]].concat()));
+                    continue;
+                }
                 let claim: [&[u8]; 6] = [b"XCLAIM", key, name, consumer, b"0", id];
                 let how: [&[u8]; 6] =
                     [b"TIME", time.as_bytes(), b"RETRYCOUNT", count.as_bytes(), b"FORCE", b"JUSTID"];
@@ -235,7 +244,7 @@ fn read_pending(connection: &mut Connection, key: &[u8], group: &[u8]) -> io::Re
                 found.push(Pending {
                     id: id.clone(),
                     consumer: consumer.clone(),
-                    delivered_ms: now_ms - idle_ms,
+                    delivered_ms: if *idle_ms == GIVEN_BACK_MS { GIVEN_BACK_MS } else { now_ms - idle_ms },
                     deliveries: *deliveries,
                 });
             }

@@ -142,13 +142,17 @@ fn claim(
     if before.is_none() && !options.force {
         return None;
     }
-    let is_busy = |before: Pending| now_ms.saturating_sub(before.delivered_at_ms) < options.idle_ms_min;
+    let is_busy = |before: Pending| {
+        !before.is_given_back() && now_ms.saturating_sub(before.delivered_at_ms) < options.idle_ms_min
+    };
     if options.idle_ms_min > 0 && before.is_some_and(is_busy) {
         return None;
     }
-    let count = before.map_or(0, |before| before.delivery_count);
-    let one_more = if options.just_ids { count } else { count.saturating_add(1) };
-    let first = if before.is_none() { 1 } else { one_more };
+    let first = match before {
+        None => 1,
+        Some(before) if options.just_ids => before.delivery_count,
+        Some(before) => before.delivery_count_after(),
+    };
     let pending = Pending {
         consumer,
         delivered_at_ms: options.delivered_at_ms,

@@ -2,6 +2,7 @@
 
 use super::claim::{xautoclaim, xclaim};
 use super::delete::xackdel;
+use super::give_back::xnack;
 use super::group::{self, xack};
 use super::pending::xpending;
 use super::read::xreadgroup;
@@ -107,6 +108,20 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "key:key#0 group:string condition:oneof(keepref:pure-token@KEEPREF \
              delref:pure-token@DELREF acked:pure-token@ACKED)? ids:block(numids:integer \
              id:string*)@IDS",
+        ),
+    DataSpec::new("xnack", -7, xnack, Flags::WRITE.or(Flags::FAST))
+        .categories(Categories::STREAM)
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
+        .docs(
+            Group::Stream,
+            "8.8.0",
+            "O(N*log(M)) for N IDs and M pending entries",
+            "Gives pending entries of a group back, for any consumer to take at once.",
+        )
+        .arguments(
+            "key:key#0 group:string mode:oneof(silent:pure-token@SILENT fail:pure-token@FAIL \
+             fatal:pure-token@FATAL) ids:block(numids:integer id:string*)@IDS \
+             count:integer@RETRYCOUNT? force:pure-token@FORCE?",
         ),
     DataSpec::new("xpending", -3, xpending, Flags::READONLY)
         .categories(Categories::STREAM)

@@ -97,12 +97,17 @@ fn full(stream: &Stream, extent: &Extent, count: usize, reply: &mut Reply) {
     reply.bulk(b"groups");
     reply.array(stream.groups().len());
     for (name, group) in stream.groups() {
-        reply.map(7);
+        let given_back = group.given_back_len();
+        reply.map(if given_back == 0 { 7 } else { 8 });
         reply.bulk(b"name");
         reply.bulk(name);
         position(group, extent, reply);
         reply.bulk(b"pel-count");
         unsigned(reply, group.pending().len() as u64);
+        if given_back > 0 {
+            reply.bulk(b"nacked-count");
+            unsigned(reply, given_back as u64);
+        }
         reply.bulk(b"pending");
         full_pending(group, count, reply);
         reply.bulk(b"consumers");
@@ -129,7 +134,7 @@ fn full_pending(group: &Group, count: usize, reply: &mut Reply) {
         reply.array(4);
         reply_id(reply, id);
         reply.bulk(group.consumer(pending.consumer).map_or(b"", Consumer::name));
-        reply.integer(pending.delivered_at_ms);
+        reply.integer(pending.last_delivery_ms());
         unsigned(reply, pending.delivery_count);
     }
 }

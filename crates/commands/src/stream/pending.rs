@@ -1,7 +1,7 @@
 //! XPENDING: the entries of a group that were delivered and not acknowledged.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::stream::{Group, Pending, StreamId};
+use mantissa_store::stream::{Consumer, Group, Pending, StreamId};
 
 use super::id::{parse_interval, reply_id};
 use super::info::unsigned;
@@ -9,6 +9,9 @@ use super::no_key_or_group;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
+
+/// Shown as the idle time of an entry that was given back.
+const GIVEN_BACK_IDLE_MS: i64 = -1;
 
 /// Which pending entries to list.
 struct Filter<'a> {
@@ -71,13 +74,14 @@ fn list(group: &Group, filter: &Filter<'_>, now_ms: i64, reply: &mut Reply) {
     let header = reply.defer();
     let mut count = 0;
     let mut show = |id: StreamId, pending: &Pending| {
-        let idle = idle_ms(pending, now_ms);
-        let Some(consumer) = group.consumer(pending.consumer).filter(|_| idle >= filter.idle_ms_min) else {
+        let given_back = pending.is_given_back();
+        let idle = if given_back { GIVEN_BACK_IDLE_MS } else { idle_ms(pending, now_ms) };
+        if !given_back && idle < filter.idle_ms_min {
             return true;
-        };
+        }
         reply.array(4);
         reply_id(reply, id);
-        reply.bulk(consumer.name());
+        reply.bulk(group.consumer(pending.consumer).map_or(b"", Consumer::name));
         reply.integer(idle);
         unsigned(reply, pending.delivery_count);
         count += 1;

@@ -2,11 +2,11 @@
 
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 use mantissa_store::Kind;
-use mantissa_store::stream::StreamId;
+use mantissa_store::stream::{Stream, StreamId};
 
-use super::deliver::{Reader, deliver, history};
+use super::deliver::{Reader, Room, deliver, history};
 use super::id::{IdText, parse_id};
-use super::{error_naming, reply_entries};
+use super::{error_naming, reply_entry};
 use crate::access::Access;
 use crate::effects::TimeoutReply;
 use crate::error::{Error, Outcome};
@@ -19,13 +19,28 @@ const GROUP_OF_XREAD: Error =
     Error::fixed("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.");
 const NOACK_OF_XREAD: Error =
     Error::fixed("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.");
+const CLAIM_OF_XREAD: Error =
+    Error::fixed("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.");
+const CLAIM_NOT_INTEGER: &str = "ERR min-idle-time is not an integer or out of range";
+const CLAIM_NEGATIVE: Error = Error::fixed("ERR min-idle-time must be a positive integer");
+const MAXCOUNT_NOT_POSITIVE: Error = Error::fixed("ERR MAXCOUNT must be a positive integer");
+const MAXSIZE_NOT_POSITIVE: Error = Error::fixed("ERR MAXSIZE must be a positive integer");
+const MAXCOUNT_BELOW_COUNT: Error = Error::fixed("ERR MAXCOUNT must be greater than or equal to COUNT");
 const NEW_OF_XREAD: Error = Error::fixed(
     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
 );
 
+/// What the header of a short array takes.
+const ARRAY_HEADER_BYTES: usize = "*0\r\n".len();
+
 /// The options, and where the keys and identifiers are.
 struct Plan<'a> {
+    /// Most entries of one stream.
     count: usize,
+    /// Most entries of all streams.
+    count_max: usize,
+    /// Bytes of the reply from which on no entry comes in, but for the first.
+    bytes_max: usize,
     /// Whether to wait, and until when: Unix time in ms, or for ever.
     wait: Option<Option<i64>>,
     /// Where the keys begin; as many identifiers follow them.
@@ -55,10 +70,26 @@ fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
     }
 }
 
+fn positive(argument: &[u8], otherwise: Error) -> Outcome<usize> {
+    let number = usize::try_from(parse::integer(argument)?).unwrap_or(0);
+    if number == 0 { Err(otherwise) } else { Ok(number) }
+}
+
+/// How long entries have to be pending for CLAIM, in ms.
+fn idle_time(argument: &[u8], is_group: bool) -> Outcome<i64> {
+    if !is_group {
+        return Err(CLAIM_OF_XREAD);
+    }
+    let ms = parse::integer_or(argument, CLAIM_NOT_INTEGER)?;
+    if ms < 0 { Err(CLAIM_NEGATIVE) } else { Ok(ms) }
+}
+
 impl<'a> Plan<'a> {
     fn parse(args: Args<'a>, is_group: bool, now_ms: i64) -> Outcome<Self> {
-        let mut plan = Plan { count: usize::MAX, wait: None, first_key: 0, key_count: 0, reader: None };
-        let (mut names, mut no_ack) = (None, false);
+        let (count, count_max, bytes_max) = (usize::MAX, usize::MAX, usize::MAX);
+        let mut plan =
+            Plan { count, count_max, bytes_max, wait: None, first_key: 0, key_count: 0, reader: None };
+        let (mut names, mut no_ack, mut claim_ms) = (None, false, None);
         let mut at = 1;
         while let Some(option) = args.get(at) {
             match args.get(at + 1) {
@@ -69,6 +100,18 @@ impl<'a> Plan<'a> {
                 Some(value) if parse::is(option, "COUNT") => {
                     let count = usize::try_from(parse::integer(value)?).unwrap_or(0);
                     plan.count = if count == 0 { usize::MAX } else { count };
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "MAXCOUNT") => {
+                    plan.count_max = positive(value, MAXCOUNT_NOT_POSITIVE)?;
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "MAXSIZE") => {
+                    plan.bytes_max = positive(value, MAXSIZE_NOT_POSITIVE)?;
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "CLAIM") => {
+                    claim_ms = Some(idle_time(value, is_group)?);
                     at += 2;
                 }
                 Some(_) if parse::is(option, "STREAMS") => {
@@ -95,8 +138,14 @@ impl<'a> Plan<'a> {
         if plan.first_key == 0 {
             return Err(Error::SYNTAX);
         }
-        plan.reader = names.map(|(group, consumer)| Reader { group, consumer, no_ack });
-        if is_group && plan.reader.is_none() { Err(GROUP_MISSING) } else { Ok(plan) }
+        plan.reader = names.map(|(group, consumer)| Reader { group, consumer, no_ack, claim_ms });
+        if is_group && plan.reader.is_none() {
+            return Err(GROUP_MISSING);
+        }
+        if plan.count != usize::MAX && plan.count_max < plan.count {
+            return Err(MAXCOUNT_BELOW_COUNT);
+        }
+        Ok(plan)
     }
 
     fn streams(&mut self, args: Args<'_>, first_key: usize, is_group: bool) -> Outcome {
@@ -159,46 +208,55 @@ fn begin_stream(reply: &mut Reply, key: &[u8]) {
     reply.bulk(key);
 }
 
-/// Reads one stream without a group. False if it has nothing.
+/// Reads one stream without a group. Returns the number of entries, if it has any.
 fn read_stream(
     access: &Access<'_>,
     reply: &mut Reply,
     key: &[u8],
     from: From,
-    count: usize,
-) -> Outcome<bool> {
-    let Some(stream) = access.stream(key)? else { return Ok(false) };
-    let (start, count) = match from {
-        From::After(id) => (id.next(), count),
-        _ => (Some(stream.newest_id()), 1),
+    room: Room,
+) -> Outcome<Option<usize>> {
+    let Some(stream) = access.stream(key)? else { return Ok(None) };
+    let start = match from {
+        From::After(id) => id.next(),
+        _ => Some(stream.newest_id()),
     };
-    let Some(start) = start.filter(|start| *start <= stream.last_id) else { return Ok(false) };
-    let mut entries = stream.range(start, StreamId::MAX).take(count).peekable();
-    if entries.peek().is_none() {
-        return Ok(false);
-    }
+    let Some(start) = start.filter(|start| *start <= stream.last_id) else { return Ok(None) };
+    let mut entries = stream.range(start, StreamId::MAX);
+    let begin = reply.len();
     begin_stream(reply, key);
-    reply_entries(reply, None, entries);
-    Ok(true)
+    let header = reply.defer();
+    let mut count = 0;
+    while !room.is_full(reply, count)
+        && let Some(entry) = entries.next()
+    {
+        reply_entry(reply, entry);
+        count += 1;
+    }
+    if count == 0 {
+        reply.truncate(begin);
+        return Ok(None);
+    }
+    reply.finish_array(header, count);
+    Ok(Some(count))
 }
 
-/// Reads one stream for a consumer. False if it has nothing.
+/// Reads one stream for a consumer. Returns the number of entries, unless it has nothing.
 fn read_for(
     access: &mut Access<'_>,
     reply: &mut Reply,
     key: &[u8],
     from: From,
-    (reader, count): (&Reader<'_>, usize),
-) -> Outcome<bool> {
+    (reader, room): (&Reader<'_>, Room),
+) -> Outcome<Option<usize>> {
     // A second lookup, which counts in Redis too.
     access.stream(key)?;
     match from {
         From::After(id) => {
             begin_stream(reply, key);
-            history(access, reply, key, reader, (id, count))?;
-            Ok(true)
+            history(access, reply, key, reader, (id, room)).map(Some)
         }
-        _ => deliver(access, reply, key, reader, count, begin_stream),
+        _ => deliver(access, reply, key, reader, room, begin_stream),
     }
 }
 
@@ -213,13 +271,21 @@ fn read(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, is_group: bo
     }
     let begin = reply.len();
     let header = reply.defer();
-    let mut served = 0;
+    // Redis does not count the header of the reply, nor that of the stream being read.
+    let end = reply.len().saturating_add(plan.bytes_max);
+    let (mut served, mut count) = (0, 0);
     for (index, &from) in starts.iter().enumerate() {
-        let has_something = match reader {
-            None => read_stream(access, reply, key(index), from, plan.count)?,
-            Some(reader) => read_for(access, reply, key(index), from, (reader, plan.count))?,
+        if count >= plan.count_max || count > 0 && reply.len() >= end {
+            break;
+        }
+        let end = end.saturating_add(ARRAY_HEADER_BYTES);
+        let room = Room { count: plan.count.min(plan.count_max - count), end, has_entries: count > 0 };
+        let entries = match reader {
+            None => read_stream(access, reply, key(index), from, room)?,
+            Some(reader) => read_for(access, reply, key(index), from, (reader, room))?,
         };
-        served += usize::from(has_something);
+        served += usize::from(entries.is_some());
+        count += entries.unwrap_or(0);
     }
     if served > 0 {
         if reply.is_resp3() {
@@ -247,10 +313,28 @@ fn wait(
     let keys = args.range(plan.first_key..plan.first_key + plan.key_count);
     access.block(reply, (Kind::Stream, keys), None, deadline, TimeoutReply::NullArray);
     let instead = plan.reader.is_none().then(|| with_fixed_starts(args, plan, starts)).flatten();
+    let again_at_ms = plan.reader.as_ref().and_then(|reader| next_claim(access, reader, keys));
     if let Some(blocking) = access.blocking_mut() {
         blocking.on_loss = plan.reader.is_some();
         blocking.instead = instead;
+        blocking.again_at_ms = again_at_ms;
     }
+}
+
+/// When an entry may have been pending for long enough that a reader waits to claim it. Nothing is known
+/// while some of the keys are not locked.
+fn next_claim(access: &Access<'_>, reader: &Reader<'_>, keys: Args<'_>) -> Option<i64> {
+    let claim_ms = reader.claim_ms?;
+    if !keys.iter().all(|key| access.is_locked(key)) {
+        return None;
+    }
+    let oldest = |key| {
+        let group = access.collection_to_write::<Stream>(key).ok()??.group(reader.group)?;
+        group.by_age().next().map(|(_, pending)| pending.last_delivery_ms())
+    };
+    // What is delivered from now on is claimed no earlier than this.
+    let first = keys.iter().filter_map(oldest).min().unwrap_or(access.clock_ms());
+    Some(first.saturating_add(claim_ms))
 }
 
 /// The command with `$` replaced by what it meant when the client began to wait.

@@ -10,9 +10,8 @@
 //! producers: from form 4: seconds, entries kept, count, { name, count, { name, id } }, two numbers
 //! ```
 //!
-//! Forms 4 and 5 are those of Redis 8.6 and 8.8. What producers sent once only is not kept; the entries that
-//! consumers gave back belong to a consumer of their own, [`GIVEN_BACK`], from which any other can claim
-//! them.
+//! Forms 4 and 5 are those of Redis 8.6 and 8.8; a stream is written in form 5 if it has pending entries that
+//! consumers gave back. What producers sent once only is not kept.
 
 use super::Codec;
 use crate::aof::Rebuilder;
@@ -23,14 +22,17 @@ use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::write_i64;
 use mantissa_store::EncodingLimits;
-use mantissa_store::stream::{ConsumerId, Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId};
+use mantissa_store::stream::{
+    ConsumerId, Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId, StreamLevel,
+};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 /// Bytes of an identifier where it is no pair of lengths.
 const ID_BYTES: u64 = 16;
-/// The consumer of pending entries that have none.
-const GIVEN_BACK: &[u8] = b"given-back";
+/// What is written for a stream whose producers are not known: how long and how many of what each has sent
+/// are remembered.
+const PRODUCER_LIMITS: [u64; 2] = [100, 100];
 /// Says "unknown" in the place of a count of entries read.
 const ENTRIES_READ_UNKNOWN: u64 = u64::MAX;
 
@@ -49,6 +51,10 @@ impl Codec for Stream {
     const MAY_BE_EMPTY: bool = true;
 
     fn form(&self, target: Target) -> Option<u8> {
+        if self.level() == StreamLevel::GivenBack {
+            return matches!(target, Target::File | Target::Replica)
+                .then_some(value_type::STREAM_LISTPACKS_5);
+        }
         // The second form takes consumers to have been active when they were seen.
         let mut consumers = self.groups().flat_map(|(_, group)| group.consumers());
         let is_second =
@@ -206,6 +212,10 @@ fn write_after_nodes(
         encoder.string(name, out);
         write_group(group, form, encoder, out, spill);
     }
+    if form >= value_type::STREAM_LISTPACKS_4 {
+        let [duration_s, kept] = PRODUCER_LIMITS;
+        [duration_s, kept, 0, 0, 0].into_iter().for_each(|number| put_length(number, out));
+    }
 }
 
 fn write_group(group: &Group, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
@@ -214,7 +224,7 @@ fn write_group(group: &Group, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec
     put_length(group.pending().len() as u64, out);
     for (index, (id, pending)) in group.pending().iter().enumerate() {
         out.extend_from_slice(&id.to_be_bytes());
-        out.extend_from_slice(&pending.delivered_at_ms.to_le_bytes());
+        out.extend_from_slice(&pending.last_delivery_ms().to_le_bytes());
         put_length(pending.delivery_count, out);
         offer(index, out, spill);
     }
@@ -227,6 +237,13 @@ fn write_group(group: &Group, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec
         }
         put_length(consumer.pending().len() as u64, out);
         for (index, id) in consumer.pending().ids().enumerate() {
+            out.extend_from_slice(&id.to_be_bytes());
+            offer(index, out, spill);
+        }
+    }
+    if form >= value_type::STREAM_LISTPACKS_5 {
+        put_length(group.given_back_len() as u64, out);
+        for (index, (id, _)) in group.given_back().into_iter().enumerate() {
             out.extend_from_slice(&id.to_be_bytes());
             offer(index, out, spill);
         }
@@ -301,15 +318,16 @@ fn read_given_back<R: Read>(
     group: &mut Group,
     unclaimed: &mut Unclaimed,
 ) -> Result<(), LoadError> {
-    let offset = source.offset();
-    if unclaimed.is_empty() {
-        return match source.length()? {
-            0 => Ok(()),
-            _ => source.error(offset, "stream group has entries without a consumer that are not pending"),
+    let count = source.length()?;
+    for _ in 0..count {
+        let offset = source.offset();
+        let id = StreamId::from_be_bytes(source.array()?);
+        let Some((_, delivery_count)) = unclaimed.remove(&id) else {
+            return source.error(offset, "stream group has an entry without a consumer that is not pending");
         };
+        group.give_back(id, delivery_count);
     }
-    let consumer = group.find_consumer(GIVEN_BACK).or_else(|| group.add_consumer(GIVEN_BACK, 0, 0));
-    consumer.map_or(Ok(()), |consumer| read_held(source, consumer, group, unclaimed))
+    Ok(())
 }
 
 /// Reads the entries that a consumer holds.
@@ -380,6 +398,13 @@ fn rebuild_group<W: Write>(
             let how: [&[u8]; 6] = [b"TIME", &time, b"RETRYCOUNT", count.as_bytes(), b"JUSTID", b"FORCE"];
             to.command(&[&claim[..], &how[..]].concat())?;
         }
+    }
+    for (id, pending) in group.given_back() {
+        let count = i64::try_from(pending.delivery_count).unwrap_or(0).to_string();
+        let (id, count) = (id.to_string(), count.as_bytes());
+        let words: [&[u8]; 10] =
+            [b"XNACK", key, name, b"FAIL", b"IDS", b"1", id.as_bytes(), b"RETRYCOUNT", count, b"FORCE"];
+        to.command(&words)?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! A map from identifiers in order, in short sorted runs that its clones share.
+//! A map from identifiers, or other small keys, in order, in short sorted runs that its clones share.
 //!
-//! A clone costs O(1); every operation on one identifier O(log n) and one run, and a change while a clone
+//! A clone costs O(1); every operation on one key O(log n) and one run, and a change while a clone
 //! lives copies no more than that; a step in order O(1) amortised. An entry takes its own size and what is
-//! free at the end of its run: little where identifiers are added in order, up to half where they are not or
+//! free at the end of its run: little where keys are added in order, up to half where they are not or
 //! some have gone. A map of one run has no tree.
 //!
 //! Invariants: no run is empty or longer than [`RUN_MAX`]; a run's key in the tree is at most its first
-//! identifier and above the last one of the run before.
+//! key and above the last one of the run before.
 
 use super::StreamId;
 use crate::room::make_room;
@@ -20,51 +20,54 @@ const RUN_MAX: usize = 64;
 /// A run of no more entries joins a neighbour, if both fit in one run.
 const RUN_SMALL: usize = RUN_MAX / 4;
 
-type Run<V> = Arc<Vec<(StreamId, V)>>;
+type Run<K, V> = Arc<Vec<(K, V)>>;
 
-type Tree<V> = CowMap<StreamId, Run<V>>;
+type Tree<K, V> = CowMap<K, Run<K, V>>;
 
 /// An ordered map from identifiers to small values.
+pub type IdMap<V> = RunMap<StreamId, V>;
+
+/// An ordered map from small keys to small values.
 #[derive(Clone, Debug)]
-pub struct IdMap<V: Copy> {
-    runs: Runs<V>,
+pub struct RunMap<K: Copy, V: Copy> {
+    runs: Runs<K, V>,
     length: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Runs<V: Copy> {
+enum Runs<K: Copy, V: Copy> {
     /// At most one.
-    One(Option<Run<V>>),
-    Many(Box<Tree<V>>),
+    One(Option<Run<K, V>>),
+    Many(Box<Tree<K, V>>),
 }
 
-impl<V: Copy> Runs<V> {
-    fn one(&self) -> Option<&Run<V>> {
+impl<K: Copy + Ord, V: Copy> Runs<K, V> {
+    fn one(&self) -> Option<&Run<K, V>> {
         if let Runs::One(run) = self { run.as_ref() } else { None }
     }
 
-    fn many(&self) -> Option<&Tree<V>> {
+    fn many(&self) -> Option<&Tree<K, V>> {
         if let Runs::Many(tree) = self { Some(tree) } else { None }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Run<V>> + Clone {
+    fn iter(&self) -> impl Iterator<Item = &Run<K, V>> + Clone {
         self.one().into_iter().chain(self.many().into_iter().flat_map(|tree| tree.iter()))
     }
 
-    /// The runs that may have identifiers from one to another.
-    fn between(&self, from: StreamId, to: StreamId) -> impl Iterator<Item = &Run<V>> {
+    /// The runs that may have keys from one to another.
+    fn between(&self, from: K, to: K) -> impl Iterator<Item = &Run<K, V>> {
         let many = self.many().into_iter().flat_map(move |tree| tree.between(from, to));
         self.one().into_iter().chain(many)
     }
 }
 
-impl<V: Copy> Default for IdMap<V> {
+impl<K: Copy + Ord, V: Copy> Default for RunMap<K, V> {
     fn default() -> Self {
-        IdMap { runs: Runs::One(None), length: 0 }
+        RunMap { runs: Runs::One(None), length: 0 }
     }
 }
 
-impl<V: Copy> IdMap<V> {
+impl<K: Copy + Ord, V: Copy> RunMap<K, V> {
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.length
@@ -76,22 +79,92 @@ impl<V: Copy> IdMap<V> {
     }
 
     /// What belongs to `id`.
-    pub fn get(&self, id: StreamId) -> Option<V> {
+    pub fn get(&self, id: K) -> Option<V> {
         let run = self.runs.between(id, id).next()?;
         let at = position(run, id).ok()?;
         run.get(at).map(|(_, value)| *value)
     }
 
     /// Whether `id` is there.
-    pub fn contains(&self, id: StreamId) -> bool {
+    pub fn contains(&self, id: K) -> bool {
         self.get(id).is_some()
     }
 
     /// The entries in order.
-    pub fn iter(&self) -> impl Iterator<Item = (StreamId, V)> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> + Clone {
         self.runs.iter().flat_map(|run| run.iter().copied())
     }
 
+    /// The entries from one key to another, in order.
+    pub fn span(&self, from: K, to: K) -> impl Iterator<Item = (K, V)> {
+        let runs = if from <= to { Some(self.runs.between(from, to)) } else { None };
+        let entries = runs.into_iter().flatten().flat_map(|run| run.iter().copied());
+        entries.skip_while(move |(key, _)| *key < from).take_while(move |(key, _)| *key <= to)
+    }
+
+    /// Sets what belongs to `id`, and returns what did before.
+    pub fn insert(&mut self, id: K, value: V) -> Option<V> {
+        let tree = match &mut self.runs {
+            Runs::One(Some(run)) if run.len() < RUN_MAX => {
+                let before = set_in(Arc::make_mut(run), id, value);
+                self.length += usize::from(before.is_none());
+                return before;
+            }
+            Runs::One(run) => {
+                let Some(run) = run.take() else {
+                    self.runs = Runs::One(Some(Arc::new(vec![(id, value)])));
+                    self.length = 1;
+                    return None;
+                };
+                let mut tree = Tree::default();
+                tree.push(run.first().map_or(id, |(first, _)| *first), run);
+                self.runs = Runs::Many(Box::new(tree));
+                return self.insert(id, value);
+            }
+            Runs::Many(tree) => tree,
+        };
+        let before = insert_in_tree(tree, id, value);
+        self.length += usize::from(before.is_none());
+        before
+    }
+
+    /// Takes `id` out, and returns what belonged to it.
+    pub fn remove(&mut self, id: K) -> Option<V> {
+        match &mut self.runs {
+            Runs::One(place) => {
+                let run = place.as_mut()?;
+                let at = position(run, id).ok()?;
+                let value = take_from(Arc::make_mut(run), at);
+                self.length -= 1;
+                if run.is_empty() {
+                    *place = None;
+                }
+                Some(value)
+            }
+            Runs::Many(tree) => {
+                let value = remove_from_tree(tree, id)?;
+                self.length -= 1;
+                if self.length <= RUN_MAX / 2 && tree.len() <= 1 {
+                    self.runs = Runs::One(tree.first().cloned());
+                }
+                Some(value)
+            }
+        }
+    }
+
+    /// Bytes taken, the map itself not included. O(runs).
+    pub fn memory_usage(&self) -> usize {
+        let entry_bytes = size_of::<(K, V)>();
+        let run_bytes = |run: &Run<K, V>| {
+            allocator::class_size(run.capacity() * entry_bytes)
+                + allocator::class_size(size_of::<Vec<V>>() + 16)
+        };
+        let tree = |tree: &Tree<K, V>| slab::class_size(size_of::<Tree<K, V>>()) + tree.memory_usage();
+        self.runs.many().map_or(0, tree) + self.runs.iter().map(run_bytes).sum::<usize>()
+    }
+}
+
+impl<V: Copy> IdMap<V> {
     /// The identifiers in order.
     pub fn ids(&self) -> impl Iterator<Item = StreamId> + Clone {
         self.iter().map(|(id, _)| id)
@@ -122,76 +195,12 @@ impl<V: Copy> IdMap<V> {
             Bound::Unbounded => Some(StreamId::MAX),
         };
         let interval = from.zip(to).filter(|(from, to)| from <= to);
-        interval.into_iter().flat_map(move |(from, to)| {
-            let entries = self.runs.between(from, to).flat_map(|run| run.iter().copied());
-            entries.skip_while(move |(id, _)| *id < from).take_while(move |(id, _)| *id <= to)
-        })
-    }
-
-    /// Sets what belongs to `id`, and returns what did before.
-    pub fn insert(&mut self, id: StreamId, value: V) -> Option<V> {
-        let tree = match &mut self.runs {
-            Runs::One(Some(run)) if run.len() < RUN_MAX => {
-                let before = set_in(Arc::make_mut(run), id, value);
-                self.length += usize::from(before.is_none());
-                return before;
-            }
-            Runs::One(run) => {
-                let Some(run) = run.take() else {
-                    self.runs = Runs::One(Some(Arc::new(vec![(id, value)])));
-                    self.length = 1;
-                    return None;
-                };
-                let mut tree = Tree::default();
-                tree.push(run.first().map_or(id, |(first, _)| *first), run);
-                self.runs = Runs::Many(Box::new(tree));
-                return self.insert(id, value);
-            }
-            Runs::Many(tree) => tree,
-        };
-        let before = insert_in_tree(tree, id, value);
-        self.length += usize::from(before.is_none());
-        before
-    }
-
-    /// Takes `id` out, and returns what belonged to it.
-    pub fn remove(&mut self, id: StreamId) -> Option<V> {
-        match &mut self.runs {
-            Runs::One(place) => {
-                let run = place.as_mut()?;
-                let at = position(run, id).ok()?;
-                let value = take_from(Arc::make_mut(run), at);
-                self.length -= 1;
-                if run.is_empty() {
-                    *place = None;
-                }
-                Some(value)
-            }
-            Runs::Many(tree) => {
-                let value = remove_from_tree(tree, id)?;
-                self.length -= 1;
-                if self.length <= RUN_MAX / 2 && tree.len() <= 1 {
-                    self.runs = Runs::One(tree.first().cloned());
-                }
-                Some(value)
-            }
-        }
-    }
-
-    /// Bytes taken, the map itself not included. O(runs).
-    pub fn memory_usage(&self) -> usize {
-        let entry_bytes = size_of::<(StreamId, V)>();
-        let run_bytes = |run: &Run<V>| {
-            allocator::class_size(run.capacity() * entry_bytes)
-                + allocator::class_size(size_of::<Vec<V>>() + 16)
-        };
-        let tree = |tree: &Tree<V>| slab::class_size(size_of::<Tree<V>>()) + tree.memory_usage();
-        self.runs.many().map_or(0, tree) + self.runs.iter().map(run_bytes).sum::<usize>()
+        interval.into_iter().flat_map(move |(from, to)| self.span(from, to))
     }
 }
 
 /// Sets what belongs to `id` in a run that is not full.
-fn set_in<V: Copy>(run: &mut Vec<(StreamId, V)>, id: StreamId, value: V) -> Option<V> {
+fn set_in<K: Copy + Ord, V: Copy>(run: &mut Vec<(K, V)>, id: K, value: V) -> Option<V> {
     match position(run, id) {
         Ok(at) => run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
         Err(at) => {
@@ -203,7 +212,7 @@ fn set_in<V: Copy>(run: &mut Vec<(StreamId, V)>, id: StreamId, value: V) -> Opti
 }
 
 /// Takes out the entry at a place.
-fn take_from<V: Copy>(run: &mut Vec<(StreamId, V)>, at: usize) -> V {
+fn take_from<K, V: Copy>(run: &mut Vec<(K, V)>, at: usize) -> V {
     let (_, value) = run.remove(at);
     if run.len() <= run.capacity() / 2 {
         run.shrink_to_fit();
@@ -211,7 +220,7 @@ fn take_from<V: Copy>(run: &mut Vec<(StreamId, V)>, at: usize) -> V {
     value
 }
 
-fn insert_in_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId, value: V) -> Option<V> {
+fn insert_in_tree<K: Copy + Ord, V: Copy>(tree: &mut Tree<K, V>, id: K, value: V) -> Option<V> {
     let Some(node) = tree.floor_or_first(id) else {
         tree.push(id, Arc::new(vec![(id, value)]));
         return None;
@@ -240,7 +249,7 @@ fn insert_in_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId, value: V) -> Option
     None
 }
 
-fn remove_from_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId) -> Option<V> {
+fn remove_from_tree<K: Copy + Ord, V: Copy>(tree: &mut Tree<K, V>, id: K) -> Option<V> {
     let node = tree.floor_node(id)?;
     let at = tree.at(node).and_then(|run| position(run, id).ok())?;
     let run = tree.at_mut(node).map(Arc::make_mut)?;
@@ -257,7 +266,7 @@ fn remove_from_tree<V: Copy>(tree: &mut Tree<V>, id: StreamId) -> Option<V> {
 }
 
 /// Joins a run with the next, if both fit in one. False if not.
-fn join_next<V: Copy>(tree: &mut Tree<V>, node: u32) -> bool {
+fn join_next<K: Copy + Ord, V: Copy>(tree: &mut Tree<K, V>, node: u32) -> bool {
     let length = |node| tree.at(node).map_or(RUN_MAX, |run| run.len());
     let Some(next) = tree.after(node) else { return false };
     if length(node) + length(next) > RUN_MAX * 3 / 4 {
@@ -271,7 +280,7 @@ fn join_next<V: Copy>(tree: &mut Tree<V>, node: u32) -> bool {
 }
 
 /// Where in a run `id` is or belongs.
-fn position<V>(run: &[(StreamId, V)], id: StreamId) -> Result<usize, usize> {
+fn position<K: Copy + Ord, V>(run: &[(K, V)], id: K) -> Result<usize, usize> {
     run.binary_search_by_key(&id, |(id, _)| *id)
 }
 
@@ -286,7 +295,7 @@ mod tests {
         assert_eq!(map.len(), model.len());
         assert_eq!(map.first_id(), model.keys().next().copied());
         assert_eq!(map.last_id(), model.keys().next_back().copied());
-        let runs: Vec<&Run<u64>> = map.runs.iter().collect();
+        let runs: Vec<&Run<StreamId, u64>> = map.runs.iter().collect();
         assert!(runs.iter().all(|run| (1..=RUN_MAX).contains(&run.len()) && run.capacity() <= RUN_MAX));
     }
 

@@ -1,5 +1,5 @@
-//! Consumer groups against standard maps: what XGROUP, XREADGROUP, XACK, XCLAIM, XAUTOCLAIM, XACKDEL and
-//! XDELEX do to them.
+//! Consumer groups against standard maps: what XGROUP, XREADGROUP, XACK, XNACK, XCLAIM, XAUTOCLAIM, XACKDEL
+//! and XDELEX do to them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -17,11 +17,14 @@ pub struct GroupModel {
     pending: BTreeMap<StreamId, PendingModel>,
     /// By name, with when each was seen and active.
     consumers: BTreeMap<Vec<u8>, (i64, i64)>,
+    /// How many entries were ever given back.
+    given_back: i64,
 }
 
 #[derive(Clone)]
 struct PendingModel {
-    consumer: Vec<u8>,
+    /// None of an entry that was given back.
+    consumer: Option<Vec<u8>>,
     delivered_at_ms: i64,
     delivery_count: u64,
 }
@@ -56,9 +59,11 @@ fn check_group(group: &Group, model: &GroupModel) {
     assert_eq!(group.pending().len(), model.pending.len());
     for ((id, pending), (expected_id, expected)) in group.pending().iter().zip(&model.pending) {
         assert_eq!(id, *expected_id);
-        let consumer = group.consumer(pending.consumer).expect("pending entries have a consumer");
-        assert_eq!(consumer.name(), expected.consumer);
-        assert_eq!(pending.delivered_at_ms, expected.delivered_at_ms);
+        let consumer = group.consumer(pending.consumer).map(|consumer| consumer.name());
+        assert_eq!(consumer, expected.consumer.as_deref());
+        assert_eq!(pending.is_given_back(), consumer.is_none());
+        let delivered_at_ms = if consumer.is_some() { expected.delivered_at_ms } else { 0 };
+        assert_eq!(pending.last_delivery_ms(), delivered_at_ms);
         assert_eq!(pending.delivery_count, expected.delivery_count);
     }
     assert_eq!(group.consumers().len(), model.consumers.len());
@@ -66,8 +71,19 @@ fn check_group(group: &Group, model: &GroupModel) {
         assert_eq!(consumer.name(), name);
         assert_eq!(group.find_consumer(name), Some(id));
         assert_eq!((consumer.seen_at_ms, consumer.active_at_ms), times);
-        let held = model.pending.iter().filter(|(_, pending)| pending.consumer == *name);
+        let held = model.pending.iter().filter(|(_, pending)| pending.consumer.as_ref() == Some(name));
         assert!(consumer.pending().ids().eq(held.map(|(id, _)| *id)));
+    }
+    let age = |(id, pending): (&StreamId, &PendingModel)| {
+        (pending.consumer.is_some(), pending.delivered_at_ms, *id)
+    };
+    let mut ages: Vec<_> = model.pending.iter().map(age).collect();
+    ages.sort_unstable();
+    let given_back = ages.iter().filter(|(is_held, ..)| !is_held);
+    assert_eq!(group.given_back_len(), given_back.clone().count());
+    assert!(group.given_back().iter().map(|(id, _)| id).eq(given_back.map(|(.., id)| id)));
+    if group.by_age().next().is_some() {
+        assert!(group.by_age().map(|(id, _)| id).eq(ages.iter().map(|(.., id)| *id)));
     }
 }
 
@@ -83,6 +99,9 @@ pub fn rebuild(from: &Stream, to: &mut Stream) {
                 assert_eq!(pending.consumer, id);
                 assert!(copy.assign(held, Pending { consumer: new, ..pending }));
             }
+        }
+        for (id, pending) in group.given_back() {
+            copy.give_back(id, pending.delivery_count);
         }
         assert!(to.add_group(name, copy));
     }
@@ -106,7 +125,8 @@ pub fn change(stream: &mut Stream, model: &mut Model, what: usize, place: usize)
             let ids: Vec<StreamId> = model.entries.keys().copied().collect();
             let group = stream.group_mut(name).expect("the model has it");
             match kind {
-                2..6 => read(group, expected, &ids, consumer, now_ms),
+                2..5 => read(group, expected, &ids, consumer, now_ms),
+                5 => give_back(group, expected, id, place),
                 6..8 => acknowledge(group, expected, id),
                 8 | 9 => claim(group, expected, id, consumer, place),
                 10 => claim_idle(group, expected, id, consumer, now_ms),
@@ -166,7 +186,7 @@ fn assign(group: &mut Group, model: &mut GroupModel, id: StreamId, to: ConsumerI
     assert!(group.assign(id, Pending { consumer: to, delivered_at_ms: now_ms, delivery_count: count }));
     group.set_active(to, now_ms);
     model.consumers.get_mut(&name).expect("it is there").1 = now_ms;
-    let pending = PendingModel { consumer: name, delivered_at_ms: now_ms, delivery_count: count };
+    let pending = PendingModel { consumer: Some(name), delivered_at_ms: now_ms, delivery_count: count };
     model.pending.insert(id, pending);
 }
 
@@ -187,6 +207,22 @@ fn acknowledge(group: &mut Group, model: &mut GroupModel, id: StreamId) {
     let (gone, expected) = (group.acknowledge(id), model.pending.remove(&id));
     assert_eq!(gone.map(|gone| gone.delivery_count), expected.map(|expected| expected.delivery_count));
     assert!(group.acknowledge(id).is_none());
+}
+
+/// XNACK, with FORCE now and then.
+fn give_back(group: &mut Group, model: &mut GroupModel, id: StreamId, place: usize) {
+    let id = model.pending.range(id..).next().map_or(id, |(id, _)| *id);
+    if !model.pending.contains_key(&id) && !place.is_multiple_of(4) {
+        return;
+    }
+    if place.is_multiple_of(7) {
+        group.keep_ages();
+    }
+    group.give_back(id, place as u64);
+    let pending =
+        PendingModel { consumer: None, delivered_at_ms: model.given_back, delivery_count: place as u64 };
+    model.pending.insert(id, pending);
+    model.given_back += 1;
 }
 
 /// XCLAIM, with FORCE now and then.
@@ -219,11 +255,12 @@ fn claim_idle(group: &mut Group, model: &mut GroupModel, start: StreamId, name: 
 
 /// XGROUP DELCONSUMER.
 fn remove_consumer(group: &mut Group, model: &mut GroupModel, name: &[u8]) {
-    let held = model.pending.values().filter(|pending| pending.consumer == name).count();
+    let holds = |pending: &PendingModel| pending.consumer.as_deref() == Some(name);
+    let held = model.pending.values().filter(|pending| holds(pending)).count();
     let expected = model.consumers.remove(name).map(|_| held);
     let id = group.find_consumer(name);
     assert_eq!(group.remove_consumer(name), expected);
-    model.pending.retain(|_, pending| pending.consumer != name);
+    model.pending.retain(|_, pending| !holds(pending));
     if let Some(id) = id {
         // Nothing goes to a consumer that is gone.
         let pending = Pending { consumer: id, delivered_at_ms: 0, delivery_count: 1 };

@@ -174,6 +174,16 @@ public final class StreamCommands {
     }
 
     /**
+     * Gives pending entries of a group back, for any consumer to take at once.
+     *
+     * <p>{@code XNACK key group <SILENT|FAIL|FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]}.
+     * Complexity: O(N*log(M)) for N IDs and M pending entries.
+     */
+    public static Command<Long> xnack(String key, Object group, String mode, Object... words) {
+        return Words.of(ReplyTypes.LONG, new Object[] {"XNACK", key, group, mode}, words);
+    }
+
+    /**
      * Shows what a group has delivered and nobody has acknowledged.
      *
      * <p>{@code XPENDING key group [[IDLE min-idle-time] start end count [consumer]]}.
