@@ -356,3 +356,46 @@ fn a_listpack_becomes_a_hash_that_can_be_changed() {
         }
     }
 }
+
+/// Fields in a table, of which the first `expired` expire at 10 and so many after them at 20.
+fn mostly_expired(len: usize, expired: usize, expiring: usize) -> Hash {
+    let limits = EncodingLimits::default();
+    let mut hash = Hash::new();
+    for number in 0..len {
+        let field = number.to_string().into_bytes();
+        match number {
+            _ if number < expired => hash.set_with_expiry(&field, b"x", 10, &limits),
+            _ if number < expired + expiring => hash.set_with_expiry(&field, b"x", 20, &limits),
+            _ => hash.set(&field, b"x", &limits),
+        };
+    }
+    assert_eq!((hash.encoding(), hash.len()), ("hashtable", len));
+    hash
+}
+
+/// Checks that 1,000 runs take about the same time with a large hash as with a small one.
+fn assert_same_time(small: &Hash, large: &Hash, run: impl Fn(&Hash, i64)) {
+    let time = |hash: &Hash| {
+        let start = std::time::Instant::now();
+        (0..1_000).for_each(|number| run(hash, number));
+        start.elapsed()
+    };
+    let (small, large) = (time(small), time(large));
+    assert!(large < small * 20 + std::time::Duration::from_millis(200), "{small:?}, {large:?}");
+}
+
+#[test]
+fn a_clone_of_any_size_has_the_order_of_expiries() {
+    let (small, large) = (mostly_expired(1_000, 0, 1_000), mostly_expired(100_000, 0, 100_000));
+    assert_same_time(&small, &large, |hash, number| {
+        let mut clone = hash.clone();
+        assert_eq!((clone.earliest_expiry(), clone.all_expired_from()), (Some(20), Some(20)));
+        clone.set_expiry(b"7", Some(number + 1));
+        assert_eq!((clone.earliest_expiry(), hash.earliest_expiry()), (Some(20.min(number + 1)), Some(20)));
+        assert_eq!(clone.remove_expired(19, 9, |field| assert_eq!(field, b"7")), usize::from(number < 19));
+        let later = usize::from(number >= 20);
+        assert_eq!((clone.expired_len(20), hash.expired_len(20)), (clone.len() - later, hash.len()));
+    });
+    let mut large = large;
+    assert_eq!(large.remove_expired(20, 200_000, |_| {}), 100_000);
+}
