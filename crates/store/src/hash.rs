@@ -643,33 +643,28 @@ impl Hash {
         mut random: impl FnMut() -> u64,
         mut visit: impl FnMut(Field<'_>) -> bool,
     ) {
+        let Some(view) = self.packed() else {
+            let Body::Table(fields) = self.body() else { return };
+            let expiring = fields.expiring(now_ms);
+            for _ in 0..count {
+                let place = fields.random_unexpired(&expiring, now_ms, &mut random);
+                if !place.is_some_and(|place| visit(field_of(fields.table.item(place)))) {
+                    return;
+                }
+            }
+            return;
+        };
+        // By rising expiry, so those that have expired are the first.
         let expired = self.expired_len(now_ms);
-        if expired == self.len() {
+        if expired == view.len() {
             return;
         }
-        if let (Body::Table(fields), true) = (self.body(), expired <= self.len() / 2) {
-            for _ in 0..count {
-                let is_unexpired = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
-                let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
-                let pick = std::iter::from_fn(draw).find(is_unexpired);
-                if !pick.is_some_and(|item| visit(field_of(item))) {
-                    return;
-                }
+        for _ in 0..count {
+            let item = expired + sample::below(random(), view.len() - expired);
+            if !visit(field_of(view.item(view.position(item)))) {
+                return;
             }
-            return;
         }
-        if let Some(view) = self.packed() {
-            // By rising expiry, so those that have expired are the first.
-            for _ in 0..count {
-                let item = expired + sample::below(random(), view.len() - expired);
-                if !visit(field_of(view.item(view.position(item)))) {
-                    return;
-                }
-            }
-            return;
-        }
-        let unexpired: Vec<Field<'_>> = self.unexpired(now_ms).collect();
-        let _done_or_stopped = (0..count).all(|_| visit(unexpired[sample::below(random(), unexpired.len())]));
     }
 
     /// Visits `count` different unexpired fields, picked at random, or all if there are no more.
@@ -682,16 +677,21 @@ impl Hash {
     ) {
         let unexpired = self.unexpired_len(now_ms);
         match self.body() {
-            Body::Table(fields) if count < unexpired / 3 && unexpired > self.len() / 2 => {
+            Body::Table(fields) if count < unexpired / 3 => {
+                let expiring = fields.expiring(now_ms);
                 let mut seen = HashSet::with_capacity(count);
                 while seen.len() < count {
-                    let Some(place) = fields.table.random(&mut random) else { return };
-                    let item = fields.table.item(place);
-                    let is_unexpired = item.expiry().is_none_or(|time| time > now_ms);
-                    if is_unexpired && seen.insert(place) {
-                        visit(field_of(item));
+                    let place = fields.random_unexpired(&expiring, now_ms, &mut random);
+                    let Some(place) = place else { return };
+                    if seen.insert(place) {
+                        visit(field_of(fields.table.item(place)));
                     }
                 }
+            }
+            Body::Table(fields) if fields.without_expiry_len() == 0 => {
+                let places = fields.expiring(now_ms).filter_map(|index| fields.in_order(index));
+                let items = places.map(|place| field_of(fields.table.item(place)));
+                sample::select(items, unexpired, count, random, visit);
             }
             _ => sample::select(self.unexpired(now_ms), unexpired, count, random, visit),
         }

@@ -11,6 +11,7 @@ use super::FieldChange;
 use super::order::Order;
 use crate::listpack::Element;
 use crate::packed::{Buckets, Encoded, Item, Place};
+use crate::sample;
 
 /// A table of fields, and the order in which they expire.
 pub(super) struct Fields {
@@ -192,6 +193,49 @@ impl Fields {
     pub(super) fn all_expired_from(&self) -> Option<i64> {
         let all_expire = self.with_expiry_len > 0 && self.with_expiry_len == self.table.len();
         self.order.as_ref()?.last().filter(|_| all_expire).map(|(time, _)| time)
+    }
+
+    /// The number of fields that never expire.
+    pub(super) fn without_expiry_len(&self) -> usize {
+        self.table.len() - self.with_expiry_len
+    }
+
+    /// The number of fields that expire, but have not, and what the order has of them.
+    pub(super) fn expiring(&self, now_ms: i64) -> std::ops::Range<usize> {
+        self.expired_len(now_ms)..self.order.as_ref().map_or(0, |order| order.len())
+    }
+
+    /// The field at an index of the order.
+    pub(super) fn in_order(&self, index: usize) -> Option<Place> {
+        let (time, hash) = self.order.as_ref()?.at(index)?;
+        self.table.find_by(hash, |item| item.expiry == time)
+    }
+
+    /// An unexpired field picked at random, all with equal probability. `expiring` is what [`Self::expiring`]
+    /// returns for this time. Takes about as many draws as there are fields for each unexpired one, but few
+    /// if all of these expire.
+    pub(super) fn random_unexpired(
+        &self,
+        expiring: &std::ops::Range<usize>,
+        now_ms: i64,
+        random: &mut impl FnMut() -> u64,
+    ) -> Option<Place> {
+        let unexpired = expiring.len() + self.without_expiry_len();
+        if unexpired == 0 {
+            return None;
+        }
+        let most_have_expired = expiring.start > self.table.len() / 2;
+        if most_have_expired {
+            let pick = sample::below(random(), unexpired);
+            if pick < expiring.len() {
+                return self.in_order(expiring.start + pick);
+            }
+        }
+        let is_wanted = |place: &Place| match self.table.item(*place).expiry() {
+            Some(time) => !most_have_expired && time > now_ms,
+            None => true,
+        };
+        std::iter::from_fn(|| self.table.random(&mut *random)).find(is_wanted)
     }
 
     /// Removes the field with the earliest expiry, if it has expired.

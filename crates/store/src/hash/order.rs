@@ -28,6 +28,11 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// The number of pairs.
+    pub fn len(&self) -> usize {
+        self.tree.total()
+    }
+
     /// The first pair.
     pub fn first(&self) -> Option<Pair> {
         self.tree.first_key()
@@ -36,6 +41,12 @@ impl Order {
     /// The last pair.
     pub fn last(&self) -> Option<Pair> {
         self.tree.last().and_then(|id| self.block(id).last().copied())
+    }
+
+    /// The pair with so many before it.
+    pub fn at(&self, index: usize) -> Option<Pair> {
+        let (id, inner) = self.tree.find(index)?;
+        self.block(id).get(inner).copied()
     }
 
     /// The number of pairs with a time up to this one.
@@ -101,7 +112,7 @@ impl Order {
 
     /// Bytes of its allocations, about: those of the blocks are estimated.
     pub fn memory_usage(&self) -> usize {
-        self.tree.memory_usage() + self.blocks.memory_usage() + self.tree.total() * size_of::<Pair>() * 5 / 4
+        self.tree.memory_usage() + self.blocks.memory_usage() + self.len() * size_of::<Pair>() * 5 / 4
     }
 
     fn block(&self, id: NodeId) -> &[Pair] {
@@ -146,8 +157,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn check(order: &Order, model: &BTreeSet<Pair>) {
-        assert_eq!(order.tree.total(), model.len());
+        assert_eq!(order.len(), model.len());
         assert_eq!((order.first(), order.last()), (model.first().copied(), model.last().copied()));
+        for (index, pair) in model.iter().enumerate() {
+            assert_eq!(order.at(index), Some(*pair));
+        }
+        assert_eq!(order.at(model.len()), None);
         assert!(order.tree.node_count() <= 2 + model.len() / (BLOCK_PAIRS / 8), "{} blocks", model.len());
     }
 
