@@ -42,7 +42,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         }
     });
     for place in places.iter().rev().take(4) {
-        document.set(place, &Fragment::string(&[b'x'; 300]));
+        document.set(place, &Fragment::string(&[b'x'; 300])).expect("it is small");
         Fragment::parse_as(printed(document.root()), DEPTH_MAX, None).expect("what is printed is JSON");
     }
     if let Some((&last, around)) = places.last().and_then(|place| place.split_last()) {

@@ -16,12 +16,14 @@ mod search;
 pub mod select;
 mod set;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::rc::Rc;
 
 use mantissa_protocol::Args;
 use mantissa_store::Json;
-use mantissa_store::json::{Fragment, ParseError, Shape, View};
+use mantissa_store::json::{Fragment, ParseError, Shape, TooLarge, View};
 
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -90,8 +92,15 @@ fn parse_whole(argument: &[u8]) -> Outcome<Fragment> {
 fn parsed<T>(outcome: Result<T, ParseError>, code: &str) -> Outcome<T> {
     outcome.map_err(|error| match error {
         ParseError::NotUtf8 => NOT_UTF_8,
+        ParseError::TooLarge => TooLarge.into(),
         error => Error::new(format!("{code}{error}")),
     })
+}
+
+impl From<TooLarge> for Error {
+    fn from(error: TooLarge) -> Error {
+        Error::new(format!("ERR {error}"))
+    }
 }
 
 /// A signed integer in decimal.

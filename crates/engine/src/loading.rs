@@ -90,6 +90,7 @@ pub fn load_file(
         },
     };
     let summary = load_in_parallel(&*file, &job).map_err(|error| failed(error.to_string()))?;
+    shrink_to_fit(keyspace);
     mantissa_store::slab::forget_growth();
     skipping.conclude(&engine.persistence.partial, path);
     let codes = codes.into_inner();
@@ -164,6 +165,7 @@ pub fn load_stream(
         Ok(_) => return Err(format!("the dump ends at byte {}, but more follows", summary.bytes)),
         Err(error) => return Err(error.to_string()),
     }
+    shrink_to_fit(aside);
     mantissa_store::slab::forget_growth();
     Ok((summary, codes.into_inner(), database.into_inner()))
 }
@@ -195,6 +197,24 @@ fn reserve(keyspace: &Keyspace, database: usize, keys: u64) {
         let shard = locked.shard_mut(index);
         if let Some(database) = shard.and_then(|shard| shard.databases.get_mut(database)) {
             database.reserve(keys_of_one);
+        }
+    }
+}
+
+/// Gives up what was reserved for keys that did not come, since they have expired.
+fn shrink_to_fit(keyspace: &Keyspace) {
+    /// Buckets that go while a shard is locked: about a tenth of a millisecond.
+    const BUCKETS_MAX: usize = 4096;
+    for index in 0..keyspace.shard_count() {
+        for number in 0..keyspace.database_count() {
+            loop {
+                let mut locked = keyspace.lock(ShardSet::one(index));
+                let shard = locked.shard_mut(index);
+                let database = shard.and_then(|shard| shard.databases.get_mut(number));
+                if !database.is_some_and(|database| database.shrink_to_fit(BUCKETS_MAX)) {
+                    break;
+                }
+            }
         }
     }
 }

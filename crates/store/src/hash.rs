@@ -15,7 +15,7 @@
 //! - `listpackex`: the same, 7 for each expiry, and 16.
 //! - `hashtable`: 3 for each field beside field and value (its tag and codes), and for each bucket of 224 to
 //!   900 bytes of them a pointer of 8, a header of 8, and what rounding up to a size class leaves free:
-//!   fields and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, about 24 in the order of
+//!   fields and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, 17 to 25 in the order of
 //!   expiries, and 1 for each field that shares the bucket with it.
 //!
 //! # Clones
@@ -27,6 +27,7 @@
 //! the expiries.
 
 mod fields;
+mod order;
 #[cfg(test)]
 mod tests;
 mod with_expiry;
@@ -538,7 +539,7 @@ impl Hash {
         }
     }
 
-    /// The number of expired fields that have not been removed. Costs O(1) for each of them.
+    /// The number of expired fields that have not been removed. O(log n).
     pub fn expired_len(&self, now_ms: i64) -> usize {
         match self.body() {
             Body::Packed(_) => 0,
@@ -642,33 +643,28 @@ impl Hash {
         mut random: impl FnMut() -> u64,
         mut visit: impl FnMut(Field<'_>) -> bool,
     ) {
+        let Some(view) = self.packed() else {
+            let Body::Table(fields) = self.body() else { return };
+            let expiring = fields.expiring(now_ms);
+            for _ in 0..count {
+                let place = fields.random_unexpired(&expiring, now_ms, &mut random);
+                if !place.is_some_and(|place| visit(field_of(fields.table.item(place)))) {
+                    return;
+                }
+            }
+            return;
+        };
+        // By rising expiry, so those that have expired are the first.
         let expired = self.expired_len(now_ms);
-        if expired == self.len() {
+        if expired == view.len() {
             return;
         }
-        if let (Body::Table(fields), true) = (self.body(), expired <= self.len() / 2) {
-            for _ in 0..count {
-                let is_unexpired = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
-                let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
-                let pick = std::iter::from_fn(draw).find(is_unexpired);
-                if !pick.is_some_and(|item| visit(field_of(item))) {
-                    return;
-                }
+        for _ in 0..count {
+            let item = expired + sample::below(random(), view.len() - expired);
+            if !visit(field_of(view.item(view.position(item)))) {
+                return;
             }
-            return;
         }
-        if let Some(view) = self.packed() {
-            // By rising expiry, so those that have expired are the first.
-            for _ in 0..count {
-                let item = expired + sample::below(random(), view.len() - expired);
-                if !visit(field_of(view.item(view.position(item)))) {
-                    return;
-                }
-            }
-            return;
-        }
-        let unexpired: Vec<Field<'_>> = self.unexpired(now_ms).collect();
-        let _done_or_stopped = (0..count).all(|_| visit(unexpired[sample::below(random(), unexpired.len())]));
     }
 
     /// Visits `count` different unexpired fields, picked at random, or all if there are no more.
@@ -681,16 +677,21 @@ impl Hash {
     ) {
         let unexpired = self.unexpired_len(now_ms);
         match self.body() {
-            Body::Table(fields) if count < unexpired / 3 && unexpired > self.len() / 2 => {
+            Body::Table(fields) if count < unexpired / 3 => {
+                let expiring = fields.expiring(now_ms);
                 let mut seen = HashSet::with_capacity(count);
                 while seen.len() < count {
-                    let Some(place) = fields.table.random(&mut random) else { return };
-                    let item = fields.table.item(place);
-                    let is_unexpired = item.expiry().is_none_or(|time| time > now_ms);
-                    if is_unexpired && seen.insert(place) {
-                        visit(field_of(item));
+                    let place = fields.random_unexpired(&expiring, now_ms, &mut random);
+                    let Some(place) = place else { return };
+                    if seen.insert(place) {
+                        visit(field_of(fields.table.item(place)));
                     }
                 }
+            }
+            Body::Table(fields) if fields.without_expiry_len() == 0 => {
+                let places = fields.expiring(now_ms).filter_map(|index| fields.in_order(index));
+                let items = places.map(|place| field_of(fields.table.item(place)));
+                sample::select(items, unexpired, count, random, visit);
             }
             _ => sample::select(self.unexpired(now_ms), unexpired, count, random, visit),
         }
@@ -779,11 +780,6 @@ impl Collection for Hash {
 
     fn redis_free_effort(&self, max: usize) -> usize {
         self.hash_table_len().map_or(1, |len| len.min(max + 1))
-    }
-
-    /// A clone has to find the order of expiries again.
-    fn clone_reads_alike(&self) -> bool {
-        self.earliest_expiry().is_none()
     }
 
     fn is_large_form(&self) -> bool {

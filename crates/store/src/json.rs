@@ -28,6 +28,7 @@ pub use view::{Shape, View};
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{SharedBytes, SmallOrLarge};
@@ -39,6 +40,34 @@ use view::Form;
 
 /// How deeply values may be nested in a document, whatever way they came there.
 pub const DEPTH_MAX: usize = 512;
+
+/// Most bytes of a document in packed form, whose lengths and counts have four bytes at most.
+pub const BYTES_MAX: usize = u32::MAX as usize;
+
+static BYTES_LIMIT: AtomicUsize = AtomicUsize::new(BYTES_MAX);
+
+#[inline]
+fn bytes_max() -> usize {
+    BYTES_LIMIT.load(Ordering::Relaxed)
+}
+
+/// Lowers the limit on the bytes of a document, of this whole process. For tests.
+pub fn lower_bytes_max(bytes: usize) {
+    BYTES_LIMIT.fetch_min(bytes, Ordering::Relaxed);
+}
+
+/// By how much the header of a container can grow.
+const HEADER_GROWTH_MAX: usize = 8;
+
+/// A document would have more than [`BYTES_MAX`] bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the document would take more than 4 GB")
+    }
+}
 
 /// A value outside of a document, in packed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,24 +239,61 @@ impl Json {
         place.iter().try_fold(self.root(), |value, &index| value.child(index))
     }
 
+    /// Bytes of the packed form.
+    #[inline]
+    fn size(&self) -> usize {
+        match self.body.get() {
+            Borrowed::Small([]) => 1,
+            Borrowed::Small(bytes) => packed::size(bytes),
+            Borrowed::Large(tree) => tree.size(),
+        }
+    }
+
+    /// Whether so many bytes can surely be added, headers that grow at one place not counted.
+    #[inline]
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.size().saturating_add(bytes).saturating_add(DEPTH_MAX * HEADER_GROWTH_MAX) <= bytes_max()
+    }
+
+    /// Refuses `new` bytes at a place, where `replaced` counts those that go for them, if that may take the
+    /// document past the limit.
+    #[inline]
+    fn check_room(
+        &self,
+        place: &[usize],
+        new: usize,
+        replaced: impl FnOnce(&Json) -> usize,
+    ) -> Result<(), TooLarge> {
+        if self.has_room_for(new) {
+            return Ok(());
+        }
+        let replaced = replaced(self);
+        let after = self.size().saturating_sub(replaced) + new + HEADER_GROWTH_MAX * place.len();
+        if new <= replaced || after <= bytes_max() { Ok(()) } else { Err(TooLarge) }
+    }
+
     /// Replaces the value at a place. False if there is none.
-    pub fn set(&mut self, place: &[usize], value: &Fragment) -> bool {
-        self.apply(place, &Op::Set(&value.0))
+    pub fn set(&mut self, place: &[usize], value: &Fragment) -> Result<bool, TooLarge> {
+        let replaced = |json: &Json| json.at(place).map_or(0, View::memory_usage);
+        self.check_room(place, value.0.len(), replaced)?;
+        Ok(self.apply(place, &Op::Set(&value.0)))
     }
 
     /// Inserts values into the array at a place, before the element at `index`. False if there is no
     /// container.
-    pub fn insert(&mut self, place: &[usize], index: usize, values: &[Fragment]) -> bool {
+    pub fn insert(&mut self, place: &[usize], index: usize, values: &[Fragment]) -> Result<bool, TooLarge> {
+        self.check_room(place, values.iter().map(|value| value.0.len()).sum(), |_| 0)?;
         let new: Vec<u8> = values.iter().flat_map(|value| value.0.iter().copied()).collect();
-        self.apply(place, &Op::Children { index, removed: 0, new: &new, added: values.len() })
+        Ok(self.apply(place, &Op::Children { index, removed: 0, new: &new, added: values.len() }))
     }
 
     /// Adds a member, whose key must be new, to the object at a place. False if there is no container.
-    pub fn add_member(&mut self, place: &[usize], key: &[u8], value: &Fragment) -> bool {
+    pub fn add_member(&mut self, place: &[usize], key: &[u8], value: &Fragment) -> Result<bool, TooLarge> {
+        self.check_room(place, key.len() + 5 + value.0.len(), |_| 0)?;
         let mut new = Vec::with_capacity(key.len() + value.0.len() + 5);
         packed::put_string(key, &mut new);
         new.extend_from_slice(&value.0);
-        self.apply(place, &Op::Children { index: usize::MAX, removed: 0, new: &new, added: 1 })
+        Ok(self.apply(place, &Op::Children { index: usize::MAX, removed: 0, new: &new, added: 1 }))
     }
 
     /// Removes `count` elements of the array at a place, from `index` on.
@@ -255,29 +321,51 @@ impl Json {
     /// Changes the values at several places, none of which is the root. They are sorted, none comes twice,
     /// and none lies in another. `change` has their values in order, and returns what takes their place, or
     /// nothing to remove them. Costs O(size), whatever the number of places; less if there are few that a
-    /// large document keeps.
-    pub fn change_all(&mut self, places: &[&[usize]], change: &mut dyn FnMut(View<'_>) -> Option<Fragment>) {
+    /// large document keeps. After an error everything is as it was.
+    pub fn change_all(
+        &mut self,
+        places: &[&[usize]],
+        change: &mut dyn FnMut(View<'_>) -> Option<Fragment>,
+    ) -> Result<(), TooLarge> {
         let mut out = Vec::new();
+        let mut new_bytes = 0_usize;
+        // More than a document can have is not made.
+        let mut change = |value: View<'_>| {
+            let new = if new_bytes > bytes_max() { None } else { change(value) };
+            new_bytes = new_bytes.saturating_add(new.as_ref().map_or(0, |new| new.0.len()));
+            new
+        };
         match self.body.get() {
-            Borrowed::Small(_) => edit::rewrite(self.packed(), places, 0, change, &mut out),
+            Borrowed::Small(_) => edit::rewrite(self.packed(), places, 0, &mut change, &mut out),
             Borrowed::Large(tree) => {
                 let changed: Vec<Option<Fragment>> = places
                     .iter()
                     .map(|place| change(self.at(place).unwrap_or_else(|| self.root())))
                     .collect();
+                if new_bytes > bytes_max() {
+                    return Err(TooLarge);
+                }
                 let is_cheaper_apart = changed.len().saturating_mul(LARGE_BYTES) < tree.size();
-                if is_cheaper_apart && changed.iter().all(Option::is_some) {
+                let headers = places.iter().map(|place| place.len() * HEADER_GROWTH_MAX).sum::<usize>();
+                if is_cheaper_apart
+                    && changed.iter().all(Option::is_some)
+                    && self.has_room_for(new_bytes.saturating_add(headers))
+                {
                     for (place, value) in places.iter().zip(changed.iter().flatten()) {
-                        self.set(place, value);
+                        self.apply(place, &Op::Set(&value.0));
                     }
-                    return;
+                    return Ok(());
                 }
                 let (mut packed, mut changed) = (Vec::with_capacity(tree.size()), changed.into_iter());
                 tree.pack(&mut packed);
                 edit::rewrite(&packed, places, 0, &mut |_| changed.next().flatten(), &mut out);
             }
         }
+        if new_bytes > bytes_max() || out.len() > bytes_max() {
+            return Err(TooLarge);
+        }
         *self = Json::of_packed(&out);
+        Ok(())
     }
 
     /// The bytes of a small document.

@@ -264,6 +264,13 @@ impl Database {
         self.table.reserve(keys);
     }
 
+    /// Gives up memory that was reserved for keys that did not come, a part at a time: at most so many
+    /// buckets. True if there is more.
+    pub fn shrink_to_fit(&mut self, buckets_max: usize) -> bool {
+        let hasher = self.hasher;
+        self.table.shrink_to_fit(buckets_max, move |entry| hasher.hash(entry.key()).0)
+    }
+
     /// The number of keys, including expired ones that have not been removed.
     #[inline]
     pub fn len(&self) -> usize {

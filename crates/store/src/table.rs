@@ -37,6 +37,8 @@ use std::ptr::NonNull;
 use mantissa_memory::{CACHE_LINE_BYTES, allocator, prefetch, slab};
 use smallvec::SmallVec;
 
+use crate::sample;
+
 #[cfg(test)]
 mod tests;
 
@@ -299,6 +301,19 @@ impl<T> Table<T> {
         self.level_size = 1 << self.bucket_count.ilog2();
     }
 
+    /// Gives up buckets, at most so many, of a table that is larger than its items need: one that was
+    /// reserved for more than came. True if there are more to give up.
+    pub fn shrink_to_fit(&mut self, buckets_max: usize, hash_of: impl Fn(&T) -> u64) -> bool {
+        for _ in 0..buckets_max {
+            if self.bucket_count <= 1 || self.len >= self.bucket_count * FILL_MIN {
+                self.fit_first_segment();
+                return false;
+            }
+            self.shrink(&hash_of);
+        }
+        true
+    }
+
     /// The item with this hash for which `equal` holds.
     #[inline(always)]
     pub fn get(&self, hash: u64, equal: impl FnMut(&T) -> bool) -> Option<&T> {
@@ -505,14 +520,16 @@ impl<T> Table<T> {
     }
 
     /// An item picked with equal probability (but for chains beyond 32 items, which do not arise with a sound
-    /// hash).
-    /// `random` returns uniform 64-bit numbers.
+    /// hash). In a table that was reserved for many more items than it has, items in sparse parts are picked
+    /// more often. `random` returns uniform 64-bit numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&T> {
         const CHAIN_MAX: usize = 32;
+        /// With [`FILL_MIN`] items in a bucket one draw in eleven finds one: all fail once in 10^11 times.
+        const DRAWS_MAX: usize = 256;
         if self.len == 0 {
             return None;
         }
-        loop {
+        for _ in 0..DRAWS_MAX {
             // The high bits choose the bucket, the low ones a slot of its chain.
             let number = random();
             let mut wanted = number as usize % CHAIN_MAX;
@@ -527,6 +544,23 @@ impl<T> Table<T> {
                 return Some(unsafe { &*block.slot(wanted) });
             }
         }
+        self.random_of_next_chain(random())
+    }
+
+    /// An item of the first chain with items from a bucket on that `number` chooses, as it does the item.
+    #[cold]
+    fn random_of_next_chain(&self, number: u64) -> Option<&T> {
+        let first = sample::below(number, self.bucket_count);
+        let mut items: SmallVec<[*mut T; 16]> = SmallVec::new();
+        for index in (first..self.bucket_count).chain(0..first) {
+            self.visit_slots(index, &mut |item| items.push(item));
+            if !items.is_empty() {
+                break;
+            }
+        }
+        let item = *items.get((number % items.len().max(1) as u64) as usize)?;
+        // SAFETY: the item is this table's, which is borrowed.
+        Some(unsafe { &*item })
     }
 
     /// Asks the processor to fetch the bucket of a hash.
@@ -724,6 +758,29 @@ impl<T> Table<T> {
         if self.segments.capacity() > 64 && self.segments.len() < self.segments.capacity() / 4 {
             self.segments.shrink_to(self.segments.len() * 2);
         }
+    }
+
+    /// Makes the first segment no longer than its buckets need, and frees all others that have none.
+    fn fit_first_segment(&mut self) {
+        let bytes = allocator::class_size(self.bucket_count.max(1) * BUCKET_BYTES);
+        let capacity = bytes / BUCKET_BYTES;
+        let Some(&old) = self.segments.first() else { return };
+        if capacity >= self.first_capacity {
+            return;
+        }
+        for segment in self.segments.drain(1..) {
+            // SAFETY: all buckets are in the first segment, so this one is vacant; it has this length.
+            unsafe { Self::release(segment, SEGMENT_BUCKETS) };
+        }
+        let first = Self::allocate(capacity);
+        // SAFETY: the new segment has all buckets, which move there; then nothing is left in the old one.
+        unsafe {
+            let bytes = self.bucket_count * BUCKET_BYTES;
+            std::ptr::copy_nonoverlapping(old.as_ptr(), first.as_ptr(), bytes);
+            Self::release(old, self.first_capacity);
+        }
+        self.segments = vec![first];
+        self.first_capacity = capacity;
     }
 
     fn visit_slots(&self, index: usize, visit: &mut impl FnMut(*mut T)) {

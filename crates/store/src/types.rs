@@ -222,11 +222,6 @@ pub trait Collection: ValueType + Clone + Debug + Default + Send + Sync {
     /// Whether it is in the form for large values, which a dump encodes without a lock.
     fn is_large_form(&self) -> bool;
 
-    /// Whether a clone that nobody changes is read in the same time.
-    fn clone_reads_alike(&self) -> bool {
-        true
-    }
-
     /// Moves a slice of what lies in sparsely used memory. True if there are more slices (see
     /// [`crate::slab::parts_of_slice`]). Provided for types of which nothing is gained by that.
     fn compact(&mut self, _slice: usize) -> bool {

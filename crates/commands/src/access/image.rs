@@ -51,7 +51,6 @@ impl<'a> Images<'a> {
 #[inline]
 fn is_large<T: Collection>(value: &T) -> bool {
     value.is_large_form()
-        && value.clone_reads_alike()
         && (value.element_count() > ELEMENTS_MIN as u64 || value.free_effort() > ELEMENTS_MIN)
 }
 

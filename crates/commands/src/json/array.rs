@@ -1,7 +1,7 @@
 //! Commands on arrays.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::json::View;
+use mantissa_store::json::{Fragment, View};
 
 use super::change::{Change, check_depth};
 use super::get::{Format, write_expanded};
@@ -15,7 +15,13 @@ use super::{
 const NOT_AN_ARRAY: &str = "not an array";
 
 const fn change(event: &'static str, names_original: bool) -> Change<'static> {
-    Change { event, fits: &|value| value.is_array(), unfit: NOT_AN_ARRAY, names_original }
+    Change { event, fits: &|value| value.is_array(), unfit: NOT_AN_ARRAY, names_original, added_bytes: 0 }
+}
+
+/// The same for a command that adds these values to each array.
+fn addition(event: &'static str, names_original: bool, values: &[Fragment]) -> Change<'static> {
+    let added_bytes = values.iter().map(|value| value.view().memory_usage()).sum();
+    Change { added_bytes, ..change(event, names_original) }
 }
 
 fn write_len(reply: &mut Reply, len: &usize) {
@@ -26,14 +32,14 @@ pub(super) fn arrappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     at_least(4, args, "json.arrappend")?;
     let path = path_at(args, 2)?;
     let values = values(args.from(3))?;
-    change("json.arrappend", true).run_and_reply(
+    addition("json.arrappend", true, &values).run_and_reply(
         access,
         (args.at(1), &path),
         reply,
         &mut |document, place| {
             check_depth(place)?;
             let len = document.at(place).map_or(0, View::len);
-            document.insert(place, len, &values);
+            document.insert(place, len, &values)?;
             Ok(len + values.len())
         },
         &write_len,
@@ -61,14 +67,14 @@ pub(super) fn arrinsert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     if is_outside {
         return Err(Error::fixed("ERR index out of bounds"));
     }
-    change("json.arrinsert", false).run_and_reply(
+    addition("json.arrinsert", false, &values).run_and_reply(
         access,
         (key, &path),
         reply,
         &mut |document, place| {
             check_depth(place)?;
             let len = document.at(place).map_or(0, View::len);
-            document.insert(place, insertion(index, len).unwrap_or(len), &values);
+            document.insert(place, insertion(index, len).unwrap_or(len), &values)?;
             Ok(len + values.len())
         },
         &write_len,
@@ -99,7 +105,7 @@ pub(super) fn arrpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
             let array = document.at(place).filter(|array| !array.is_empty());
             let Some(last) = array.and_then(|array| array.len().checked_sub(1)) else { return Ok(None) };
             let index = super::select::index_of(index, last + 1).unwrap_or(last);
-            let popped = array.and_then(|array| array.child(index)).map(mantissa_store::json::Fragment::of);
+            let popped = array.and_then(|array| array.child(index)).map(Fragment::of);
             document.remove(place, index, 1);
             Ok(popped)
         },

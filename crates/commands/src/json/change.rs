@@ -18,6 +18,8 @@ pub(super) struct Change<'c> {
     pub unfit: &'static str,
     /// Whether the error names the path as the client wrote it.
     pub names_original: bool,
+    /// Bytes that it adds at each match, headers not counted. For [`Change::run`].
+    pub added_bytes: usize,
 }
 
 /// Whether something may be added below a place: the limit on depth holds for whatever a client sends.
@@ -32,7 +34,8 @@ impl Change<'_> {
     /// Has `apply` change each match that fits, and replies with what it returns, written by `write`. `None`
     /// is replied for the others.
     ///
-    /// What is nested is changed before what is around it, so that all places stay what they were.
+    /// What is nested is changed before what is around it, so that all places stay what they were. Nothing is
+    /// changed if the document has no room for all changes.
     pub fn run<T>(
         &self,
         access: &mut Access<'_>,
@@ -47,6 +50,11 @@ impl Change<'_> {
             matches.push((Place::from_slice(place), (self.fits)(value)));
             std::ops::ControlFlow::Continue(())
         })?;
+        // What each adds, and by how much the headers around it grow at most.
+        let added = matches.iter().filter(|(_, fits)| *fits && self.added_bytes > 0);
+        let added = added.map(|(place, _)| self.added_bytes.saturating_add(8 * (1 + place.len())));
+        let has_room = document.has_room_for(added.fold(0, usize::saturating_add));
+        let before = (!has_room).then(|| document.clone());
         let mut results: Vec<Option<T>> = Vec::new();
         let mut failure = None;
         for (place, fits) in matches.iter().rev() {
@@ -55,6 +63,10 @@ impl Change<'_> {
                 Ok(result) => results.push(result),
                 Err(error) => failure = Some(error),
             }
+        }
+        if let (Some(failure), Some(before)) = (&failure, before) {
+            *document = before;
+            return Err(failure.clone());
         }
         results.reverse();
         let is_changed = results.iter().any(Option::is_some);
@@ -89,7 +101,7 @@ impl Change<'_> {
         })?;
         let mut change_at = |document: &mut Json, place: &Place| {
             let (result, new) = apply(document.at(place).unwrap_or_else(|| document.root()))?;
-            document.set(place, &new);
+            document.set(place, &new)?;
             Ok(result)
         };
         let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
@@ -112,7 +124,7 @@ impl Change<'_> {
         let places: Vec<&[usize]> = fitting.iter().map(|(place, _)| place.as_slice()).collect();
         let mut changed_document = document.clone();
         let (mut failure, mut next) = (None, fitting.iter());
-        changed_document.change_all(&places, &mut |value| {
+        let outcome = changed_document.change_all(&places, &mut |value| {
             let index = next.next().map_or(0, |(_, index)| *index);
             match apply(value) {
                 Ok((result, new)) => {
@@ -128,6 +140,7 @@ impl Change<'_> {
         if let Some(error) = failure {
             return Err(error);
         }
+        outcome?;
         *document = changed_document;
         changed(access, key, self.event);
         Ok(results)

@@ -41,6 +41,7 @@ fn change_number(
         fits: &|value| value.number().is_some(),
         unfit: "does not contains a number",
         names_original: false,
+        added_bytes: 0,
     };
     let results = change.run_on_values(access, key, &path, &mut |before| {
         let operand = operand.clone()?;
@@ -116,6 +117,7 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
         fits: &|value| value.string().is_some(),
         unfit: "not a string",
         names_original: false,
+        added_bytes: 0,
     };
     change.run_on_values_and_reply(
         access,
@@ -144,6 +146,7 @@ pub(super) fn toggle(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         fits: &|value| matches!(value.shape(), Shape::Boolean(_)),
         unfit: "not a bool",
         names_original: false,
+        added_bytes: 0,
     };
     let is_legacy = path.is_legacy;
     change.run_on_values_and_reply(
@@ -186,11 +189,11 @@ pub(super) fn clear(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     match places.as_slice() {
         [place] => {
             let empty = document.at(place).map(empty).unwrap_or(Fragment::empty_object());
-            document.set(place, &empty);
+            document.set(place, &empty)?;
         }
         places => {
             let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
-            document.change_all(&places, &mut |value| Some(empty(value)));
+            document.change_all(&places, &mut |value| Some(empty(value)))?;
         }
     }
     if !places.is_empty() {

@@ -91,13 +91,13 @@ fn apply(
             places.iter().try_for_each(|place| check_depth(place))?;
             if let [_, _, ..] = places.as_slice() {
                 let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
-                document.change_all(&places, &mut |before| Some(value(Some(before))));
+                document.change_all(&places, &mut |before| Some(value(Some(before))))?;
                 return Ok(true);
             }
             let mut is_changed = false;
             for place in places {
                 let new = value(document.at(place));
-                is_changed |= document.set(place, &new);
+                is_changed |= document.set(place, &new)?;
             }
             Ok(is_changed)
         }
@@ -105,7 +105,7 @@ fn apply(
             check_depth(place)?;
             let is_new =
                 document.at(place).is_some_and(|object| object.is_object() && object.member(name).is_none());
-            Ok(is_new && document.add_member(place, name, &value(None)))
+            Ok(is_new && document.add_member(place, name, &value(None))?)
         }
         Update::Nothing => Ok(false),
     }
@@ -183,10 +183,46 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     Ok(())
 }
 
+/// An update of a document, or none where the value takes its place.
+type UpdateOf<'a> = (&'a [u8], Option<Update>, Fragment);
+
+/// Refuses updates of several documents of which one fails, before any is carried out: those for which there
+/// may be no room are tried on clones.
+fn check_updates(access: &Access<'_>, updates: &[UpdateOf<'_>]) -> Outcome {
+    let added = |(_, update, value): &UpdateOf<'_>| match update {
+        Some(Update::Replace(places)) => value.view().memory_usage().saturating_mul(places.len()),
+        Some(Update::Add(_, name)) => value.view().memory_usage().saturating_add(name.len() + 5),
+        Some(Update::Nothing) | None => value.view().memory_usage(),
+    };
+    let places = updates.iter().map(|(_, update, _)| match update {
+        Some(Update::Replace(places)) => places.len(),
+        _ => 1,
+    });
+    let headers = places.sum::<usize>().saturating_mul(8 * DEPTH_MAX);
+    let added = updates.iter().map(added).fold(headers, usize::saturating_add);
+    let mut clones: Vec<(&[u8], Json)> = Vec::new();
+    for (key, update, value) in updates {
+        let document = read(access, key)?;
+        if document.is_none_or(|document| document.has_room_for(added)) {
+            continue;
+        }
+        let place = clones.iter().position(|(other, _)| other == key).unwrap_or(clones.len());
+        if place == clones.len() {
+            clones.extend(document.map(|document| (*key, document.clone())));
+        }
+        let Some((_, clone)) = clones.get_mut(place) else { continue };
+        match update {
+            None => *clone = Json::new(value),
+            Some(update) => _ = apply(clone, update, &|_| value.clone())?,
+        }
+    }
+    Ok(())
+}
+
 /// JSON.MSET key path value [key path value ...]
 pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(4, args, "json.mset")?;
-    let mut updates = Vec::new();
+    let mut updates: Vec<UpdateOf<'_>> = Vec::new();
     for at in (1..args.len()).step_by(3) {
         let arity = || Error::arity("json.mset");
         let path = args.get(at + 1).ok_or_else(arity)?;
@@ -198,6 +234,7 @@ pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         };
         updates.push((key, update, parse(args.get(at + 2).ok_or_else(arity)?)?));
     }
+    check_updates(access, &updates)?;
     for (key, update, value) in updates {
         let is_changed = match update {
             None => {
@@ -256,12 +293,12 @@ const PATCH_MEMBERS_MAX: usize = 16;
 
 /// Merges the value at a place with a patch, as [`merged`] does. If the patch names few members, only these
 /// change.
-fn merge_at(document: &mut Json, place: &mut Place, patch: View<'_>) {
+fn merge_at(document: &mut Json, place: &mut Place, patch: View<'_>) -> Outcome {
     let object = document.at(place).filter(|value| value.is_object());
     if object.is_none() || !patch.is_object() || patch.len() > PATCH_MEMBERS_MAX {
         let value = merged(object, patch);
-        document.set(place, &value);
-        return;
+        document.set(place, &value)?;
+        return Ok(());
     }
     for (key, change) in patch.members() {
         let is_removal = matches!(change.shape(), mantissa_store::json::Shape::Null);
@@ -269,13 +306,27 @@ fn merge_at(document: &mut Json, place: &mut Place, patch: View<'_>) {
             Some((index, _)) if is_removal => document.remove_member(place, index),
             Some((index, _)) => {
                 place.push(index);
-                merge_at(document, place, change);
+                merge_at(document, place, change)?;
                 place.pop();
             }
             None if is_removal => {}
-            None => _ = document.add_member(place, key, &merged(None, change)),
+            None => _ = document.add_member(place, key, &merged(None, change))?,
         }
     }
+    Ok(())
+}
+
+/// The same, and nothing is changed if there is no room for all of it.
+fn merge_all_at(document: &mut Json, place: &mut Place, patch: View<'_>) -> Outcome {
+    // An object in the patch takes three bytes at least; the header of that which it is merged with, and
+    // that of a value which is new, grow by eight at most.
+    if document.has_room_for(patch.memory_usage().saturating_mul(8)) {
+        return merge_at(document, place, patch);
+    }
+    let mut changed = document.clone();
+    merge_at(&mut changed, place, patch)?;
+    *document = changed;
+    Ok(())
 }
 
 /// JSON.MERGE key path value
@@ -298,7 +349,7 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
             match find_update(&path, document.root(), Condition::Always)? {
                 Update::Replace(mut places) if places.len() == 1 => {
                     check_depth(&places[0])?;
-                    merge_at(document, &mut places[0], patch.view());
+                    merge_all_at(document, &mut places[0], patch.view())?;
                     true
                 }
                 update => apply(document, &update, &|value| match value {
@@ -350,7 +401,7 @@ pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         [place] => remove_at(document, place),
         places => {
             let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
-            document.change_all(&places, &mut |_| None);
+            document.change_all(&places, &mut |_| None)?;
         }
     }
     if !places.is_empty() {

@@ -191,3 +191,39 @@ fn engines_of_one_process_have_their_own_names_of_commands() -> Tested {
     }
     Ok(())
 }
+
+/// The slots of the tables of database 0.
+fn table_size(client: &mut LocalClient) -> usize {
+    let told = client.call_raw(&["DEBUG", "HTSTATS", "0"]);
+    let told = String::from_utf8_lossy(&told);
+    let size = told.split("table size: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    size.and_then(|size| size.parse().ok()).expect("a table size")
+}
+
+#[test]
+fn tables_are_no_larger_than_what_has_not_expired_in_a_dump() -> Tested {
+    let folder = Folder::new()?;
+    let options = &[("save", "3600 1"), ("enable-debug-command", "yes")];
+    let store = Embedded::open(folder.path(), options)?;
+    let mut client = store.client()?;
+    client.ask("MSET a 1 b 2 c 3");
+    let expiry_ms = mantissa_sys::clock::unix_ms() + 10_000;
+    for number in 0..50_000 {
+        client.call(&["SET", &number.to_string(), "x", "PXAT", &expiry_ms.to_string()]);
+    }
+    assert_eq!((client.ask("DBSIZE"), client.ask("SAVE")), ("50003".to_owned(), "OK".to_owned()));
+    assert!(table_size(&mut client) > 5_000);
+    let dump = std::fs::read(folder.path().join("dump.rdb"))?;
+    drop(client);
+    store.close()?;
+    std::fs::write(folder.path().join("dump.rdb"), dump)?;
+    while mantissa_sys::clock::unix_ms() <= expiry_ms {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let store = Embedded::open(folder.path(), options)?;
+    let mut client = store.client()?;
+    assert_eq!(client.ask("DBSIZE"), "3");
+    let size = table_size(&mut client);
+    assert!(size < 1_000, "{size}");
+    Ok(())
+}

@@ -3,40 +3,30 @@
 //!
 //! The order holds expiry and hash of each field that expires. Two fields with the same of both are one in
 //! it, which the number of expired fields then misses; whoever takes an entry out looks for another such
-//! field. A clone has no order until it is asked for one, which then costs O(n log n) once: to read a clone,
-//! as a snapshot or a long reply does, it is not needed.
-
-use std::collections::BTreeSet;
-use std::sync::OnceLock;
+//! field. A clone shares the table and the order.
 
 use mantissa_memory::allocator::class_size;
 
 use super::FieldChange;
+use super::order::Order;
 use crate::listpack::Element;
 use crate::packed::{Buckets, Encoded, Item, Place};
-
-/// Estimated bytes that the order of expiries takes for each: 16 in nodes that are two thirds full.
-const EXPIRY_ORDER_BYTES: usize = 24;
-
-type Order = BTreeSet<(i64, u64)>;
+use crate::sample;
 
 /// A table of fields, and the order in which they expire.
 pub(super) struct Fields {
     pub(super) table: Buckets,
-    /// Expiry and hash of exactly the fields that have an expiry.
-    order: OnceLock<Order>,
+    /// Expiry and hash of exactly the fields that have an expiry; `None` if no field has one.
+    order: Option<Box<Order>>,
     /// The number of fields that have an expiry.
     with_expiry_len: usize,
-    /// While there is no order: no field expires before this.
-    none_before: i64,
     /// See [`super::Hash::tracked_expiry`].
     pub(super) tracked: Option<i64>,
 }
 
 impl Fields {
     pub(super) fn new() -> Fields {
-        let table = Buckets::new();
-        Fields { table, order: OnceLock::new(), with_expiry_len: 0, none_before: i64::MIN, tracked: None }
+        Fields { table: Buckets::new(), order: None, with_expiry_len: 0, tracked: None }
     }
 
     pub(super) fn get(&self, field: &Encoded<'_>) -> Option<Item<'_>> {
@@ -165,74 +155,92 @@ impl Fields {
         }
     }
 
-    /// The order of expiries; made now if this is a clone that has none yet.
-    fn order(&self) -> &Order {
-        self.order.get_or_init(|| {
-            if self.with_expiry_len == 0 {
-                return Order::new();
-            }
-            let of_item = |item: Item<'_>| item.expiry().map(|time| (time, Encoded::of(item.key).hash()));
-            self.table.iter().filter_map(of_item).collect()
-        })
-    }
-
     /// Takes note of an expiry that a field has got.
     fn remember(&mut self, time: i64, hash: u64) {
-        self.order();
         self.with_expiry_len += 1;
-        if let Some(order) = self.order.get_mut() {
-            order.insert((time, hash));
-        }
+        self.order.get_or_insert_default().insert((time, hash));
     }
 
     /// Takes note that a field has lost its expiry.
     fn forget(&mut self, time: i64, hash: u64) {
         self.with_expiry_len -= 1;
         let has_another = self.table.find_by(hash, |item| item.expiry == time).is_some();
-        if let Some(order) = self.order.get_mut().filter(|_| !has_another) {
-            order.remove(&(time, hash));
+        if self.with_expiry_len == 0 {
+            self.order = None;
+        } else if let Some(order) = self.order.as_mut().filter(|_| !has_another) {
+            order.remove((time, hash));
         }
     }
 
     pub(super) fn earliest_expiry(&self) -> Option<i64> {
-        if self.with_expiry_len == 0 {
-            return None;
-        }
-        self.order().first().map(|&(time, _)| time)
+        self.order.as_ref()?.first().map(|(time, _)| time)
     }
 
-    /// The number of expired fields. Costs O(1) for each, but in a clone in which some may have expired.
+    /// The number of expired fields. O(log n).
     pub(super) fn expired_len(&self, now_ms: i64) -> usize {
-        if self.with_expiry_len == 0 {
-            return 0;
-        }
-        match self.order.get() {
-            Some(order) => order.iter().take_while(|&&(time, _)| time <= now_ms).count(),
-            None if now_ms < self.none_before => 0,
-            None => self.table.iter().filter_map(|item| item.expiry()).filter(|&time| time <= now_ms).count(),
+        let Some(order) = &self.order else { return 0 };
+        match order.first() {
+            Some((earliest, _)) if earliest <= now_ms => order.count_up_to(now_ms),
+            _ => 0,
         }
     }
 
     pub(super) fn all_expired(&self, now_ms: i64) -> bool {
-        if self.with_expiry_len == 0 || self.with_expiry_len != self.table.len() {
-            return false;
-        }
-        match self.order.get() {
-            Some(order) => order.last().is_some_and(|(time, _)| *time <= now_ms),
-            None => self.expired_len(now_ms) == self.with_expiry_len,
-        }
+        self.all_expired_from().is_some_and(|time| time <= now_ms)
     }
 
     /// When all fields have expired; `None` if some never do.
     pub(super) fn all_expired_from(&self) -> Option<i64> {
         let all_expire = self.with_expiry_len > 0 && self.with_expiry_len == self.table.len();
-        self.order().last().filter(|_| all_expire).map(|&(time, _)| time)
+        self.order.as_ref()?.last().filter(|_| all_expire).map(|(time, _)| time)
+    }
+
+    /// The number of fields that never expire.
+    pub(super) fn without_expiry_len(&self) -> usize {
+        self.table.len() - self.with_expiry_len
+    }
+
+    /// The number of fields that expire, but have not, and what the order has of them.
+    pub(super) fn expiring(&self, now_ms: i64) -> std::ops::Range<usize> {
+        self.expired_len(now_ms)..self.order.as_ref().map_or(0, |order| order.len())
+    }
+
+    /// The field at an index of the order.
+    pub(super) fn in_order(&self, index: usize) -> Option<Place> {
+        let (time, hash) = self.order.as_ref()?.at(index)?;
+        self.table.find_by(hash, |item| item.expiry == time)
+    }
+
+    /// An unexpired field picked at random, all with equal probability. `expiring` is what [`Self::expiring`]
+    /// returns for this time. Takes about as many draws as there are fields for each unexpired one, but few
+    /// if all of these expire.
+    pub(super) fn random_unexpired(
+        &self,
+        expiring: &std::ops::Range<usize>,
+        now_ms: i64,
+        random: &mut impl FnMut() -> u64,
+    ) -> Option<Place> {
+        let unexpired = expiring.len() + self.without_expiry_len();
+        if unexpired == 0 {
+            return None;
+        }
+        let most_have_expired = expiring.start > self.table.len() / 2;
+        if most_have_expired {
+            let pick = sample::below(random(), unexpired);
+            if pick < expiring.len() {
+                return self.in_order(expiring.start + pick);
+            }
+        }
+        let is_wanted = |place: &Place| match self.table.item(*place).expiry() {
+            Some(time) => !most_have_expired && time > now_ms,
+            None => true,
+        };
+        std::iter::from_fn(|| self.table.random(&mut *random)).find(is_wanted)
     }
 
     /// Removes the field with the earliest expiry, if it has expired.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
-        let time = self.earliest_expiry().filter(|&time| time <= now_ms)?;
-        let &(_, hash) = self.order().first()?;
+        let (time, hash) = self.order.as_ref()?.first().filter(|&(time, _)| time <= now_ms)?;
         let place = self.table.find_by(hash, |item| item.expiry == time)?;
         let field = self.table.item(place).key.to_vec();
         self.take(place, hash);
@@ -240,7 +248,8 @@ impl Fields {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let order = self.order.get().map_or(0, BTreeSet::len) * EXPIRY_ORDER_BYTES;
+        let order =
+            self.order.as_ref().map_or(0, |order| class_size(size_of::<Order>()) + order.memory_usage());
         self.table.memory_usage() + order + class_size(size_of::<Self>())
     }
 }
@@ -249,12 +258,8 @@ impl Clone for Fields {
     fn clone(&self) -> Self {
         Fields {
             table: self.table.clone(),
-            order: OnceLock::new(),
+            order: self.order.clone(),
             with_expiry_len: self.with_expiry_len,
-            none_before: match self.order.get() {
-                Some(order) => order.first().map_or(i64::MAX, |&(time, _)| time),
-                None => self.none_before,
-            },
             tracked: None,
         }
     }

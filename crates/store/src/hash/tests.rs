@@ -356,3 +356,87 @@ fn a_listpack_becomes_a_hash_that_can_be_changed() {
         }
     }
 }
+
+/// Fields in a table, of which the first `expired` expire at 10 and so many after them at 20.
+fn mostly_expired(len: usize, expired: usize, expiring: usize) -> Hash {
+    let limits = EncodingLimits::default();
+    let mut hash = Hash::new();
+    for number in 0..len {
+        let field = number.to_string().into_bytes();
+        match number {
+            _ if number < expired => hash.set_with_expiry(&field, b"x", 10, &limits),
+            _ if number < expired + expiring => hash.set_with_expiry(&field, b"x", 20, &limits),
+            _ => hash.set(&field, b"x", &limits),
+        };
+    }
+    assert_eq!((hash.encoding(), hash.len()), ("hashtable", len));
+    hash
+}
+
+/// Checks that 1,000 runs take about the same time with a large hash as with a small one.
+fn assert_same_time(small: &Hash, large: &Hash, run: impl Fn(&Hash, i64)) {
+    let time = |hash: &Hash| {
+        let start = std::time::Instant::now();
+        (0..1_000).for_each(|number| run(hash, number));
+        start.elapsed()
+    };
+    let (small, large) = (time(small), time(large));
+    assert!(large < small * 20 + std::time::Duration::from_millis(200), "{small:?}, {large:?}");
+}
+
+#[test]
+fn counting_and_picking_unexpired_fields_takes_no_longer_with_more_expired_ones() {
+    let (small, large) = (mostly_expired(1_000, 950, 40), mostly_expired(100_000, 95_000, 4_000));
+    assert_same_time(&small, &large, |hash, number| {
+        assert_eq!(hash.unexpired_len(10), hash.len() / 20);
+        let (mut seen, mut random) = (0, random_numbers(number as u64));
+        hash.sample(3, 10, &mut random, |_| seen += 1);
+        hash.pick(1, 10, &mut random, |_| std::mem::replace(&mut seen, 9) == 3);
+        assert_eq!(seen, 9);
+    });
+}
+
+#[test]
+fn a_clone_of_any_size_has_the_order_of_expiries() {
+    let (small, large) = (mostly_expired(1_000, 0, 1_000), mostly_expired(100_000, 0, 100_000));
+    assert_same_time(&small, &large, |hash, number| {
+        let mut clone = hash.clone();
+        assert_eq!((clone.earliest_expiry(), clone.all_expired_from()), (Some(20), Some(20)));
+        clone.set_expiry(b"7", Some(number + 1));
+        assert_eq!((clone.earliest_expiry(), hash.earliest_expiry()), (Some(20.min(number + 1)), Some(20)));
+        assert_eq!(clone.remove_expired(19, 9, |field| assert_eq!(field, b"7")), usize::from(number < 19));
+        let later = usize::from(number >= 20);
+        assert_eq!((clone.expired_len(20), hash.expired_len(20)), (clone.len() - later, hash.len()));
+    });
+    let mut large = large;
+    assert_eq!(large.remove_expired(20, 200_000, |_| {}), 100_000);
+}
+
+#[test]
+fn unexpired_fields_are_picked_with_equal_probability() {
+    for (expired, expiring, lasting) in [(3_000, 60, 40), (3_000, 100, 0), (3_000, 0, 100), (900, 500, 500)] {
+        let hash = mostly_expired(expired + expiring + lasting, expired, expiring);
+        let mut random = random_numbers(9);
+        let mut counts = vec![0_usize; expiring + lasting];
+        let mut count = |(field, _, _): Field<'_>| -> bool {
+            let number: usize = String::from_utf8_lossy(&field.to_vec()).parse().expect("a number");
+            counts[number - expired] += 1;
+            true
+        };
+        let (draws, samples) = ((expiring + lasting) * 100, (expiring + lasting) * 20);
+        hash.pick(draws, 10, &mut random, &mut count);
+        for _ in 0..samples {
+            hash.sample(5, 10, &mut random, |field| _ = count(field));
+        }
+        assert!(counts.iter().all(|count| (120..290).contains(count)), "{counts:?}");
+        for wanted in [0, 1, counts.len() / 2, counts.len(), 9_999] {
+            let mut seen = HashSet::new();
+            hash.sample(wanted, 10, &mut random, |(field, _, _)| assert!(seen.insert(field.to_vec())));
+            assert_eq!(seen.len(), wanted.min(counts.len()));
+        }
+        hash.pick(1, 20, &mut random, |(_, _, expiry)| {
+            assert!(lasting > 0 && expiry.is_none());
+            true
+        });
+    }
+}

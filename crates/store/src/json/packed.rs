@@ -19,6 +19,9 @@
 //! Every number and every string has one encoding, the shortest, so equal ones of a kind have equal bytes.
 //! The texts of the strings that need no escape are copied when they are printed. Stepping over a value
 //! costs O(1).
+//!
+//! Lengths and counts have four bytes at most, so a whole value has [`super::BYTES_MAX`] bytes at most. Bytes
+//! beyond that may be written, with wrong headers: they are counted and refused before anything reads them.
 
 use super::plain::{self, Place, Sink};
 
@@ -164,7 +167,7 @@ impl Header {
         }
     }
 
-    /// The header of a container with such contents.
+    /// The header of a container with such contents, of a value of [`super::BYTES_MAX`] bytes at most.
     pub fn new(kind: u8, body: usize, count: usize) -> (Header, [u8; 9]) {
         let mut bytes = [kind; 9];
         let size = match (count, body) {
@@ -181,13 +184,20 @@ impl Header {
             }
             _ => {
                 bytes[0] = kind + 3;
-                bytes[1..5].copy_from_slice(&(body as u32).to_le_bytes());
-                bytes[5..9].copy_from_slice(&(count as u32).to_le_bytes());
+                bytes[1..5].copy_from_slice(&four_bytes(body).to_le_bytes());
+                bytes[5..9].copy_from_slice(&four_bytes(count).to_le_bytes());
                 9
             }
         };
         (Header { size, body, count }, bytes)
     }
+}
+
+/// A length or a count in a value of [`super::BYTES_MAX`] bytes at most. In a larger one, which is refused,
+/// it is wrong.
+#[inline(always)]
+pub(super) fn four_bytes(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Whether the value is an array or an object: [`ARRAY`], [`OBJECT`], or none of both.
@@ -360,7 +370,7 @@ pub(super) fn decimal(bytes: &[u8]) -> Option<(i64, usize)> {
 /// What stands before a string of so many bytes, and how many bytes of it.
 #[inline]
 pub(super) fn string_header(len: usize, is_escaped: bool) -> ([u8; 5], usize) {
-    let [a, b, c, d] = (len as u32).to_le_bytes();
+    let [a, b, c, d] = four_bytes(len).to_le_bytes();
     let step = if is_escaped { ESCAPED_8 - STRING_8 } else { 0 };
     if len <= SHORT_STRING_MAX && !is_escaped {
         ([SHORT_STRING + a, 0, 0, 0, 0], 1)

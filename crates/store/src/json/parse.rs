@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::floats::FloatType;
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
 use super::plain::{self, Place, Sink};
+use super::{TooLarge, bytes_max};
 use crate::key_hash::KeyHasher;
 
 /// How deeply a client's text may be nested: one more than the containers in each other.
@@ -27,6 +28,8 @@ pub const TEXT_DEPTH_MAX: usize = 128;
 pub enum ParseError {
     /// It is not UTF-8, behind the value perhaps.
     NotUtf8,
+    /// Its value takes more bytes than a document can have.
+    TooLarge,
     /// It breaks the grammar or a limit.
     Invalid {
         /// What is wrong.
@@ -42,6 +45,7 @@ impl fmt::Display for ParseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParseError::NotUtf8 => formatter.write_str("it is not UTF-8"),
+            ParseError::TooLarge => TooLarge.fmt(formatter),
             ParseError::Invalid { reason, line, column } => {
                 write!(formatter, "{reason} at line {line} column {column}")
             }
@@ -76,6 +80,7 @@ fn run(
     if !utf8::is_valid(text) {
         return Err(ParseError::NotUtf8);
     }
+    let start = out.len();
     out.reserve(text.len() + ROOM);
     let (sink, place) = Sink::new(out);
     let mut parser = Parser {
@@ -97,7 +102,7 @@ fn run(
         (None, Some(Failure { reason, at })) => return Err(locate(text, reason, at)),
         (None, None) => return Err(locate(text, EOF_VALUE, text.len())),
     }
-    Ok(())
+    if out.len() - start > bytes_max() { Err(ParseError::TooLarge) } else { Ok(()) }
 }
 
 /// Bytes that the header of a container is expected to have, whose text has `left` bytes at most. Bodies of

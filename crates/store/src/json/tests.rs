@@ -174,7 +174,7 @@ fn change(document: &mut Json, model: &mut Model, random: &mut Random, serial: u
         Model::Array(elements) if choice == 1 => {
             let index = random.below(elements.len() + 1);
             elements.splice(index..index, [value.clone(), value.clone()]);
-            assert!(document.insert(&place, index, &[value.fragment(), value.fragment()]));
+            assert_eq!(Ok(true), document.insert(&place, index, &[value.fragment(), value.fragment()]));
         }
         Model::Array(elements) if choice == 2 && !elements.is_empty() => {
             let from = random.below(elements.len());
@@ -184,7 +184,7 @@ fn change(document: &mut Json, model: &mut Model, random: &mut Random, serial: u
         }
         Model::Object(members) if choice == 1 => {
             let key = format!("new{serial}");
-            assert!(document.add_member(&place, key.as_bytes(), &value.fragment()));
+            assert_eq!(Ok(true), document.add_member(&place, key.as_bytes(), &value.fragment()));
             members.push((key, value));
         }
         Model::Object(members) if choice == 2 && !members.is_empty() => {
@@ -193,7 +193,7 @@ fn change(document: &mut Json, model: &mut Model, random: &mut Random, serial: u
             document.remove_member(&place, index);
         }
         _ => {
-            assert!(document.set(&place, &value.fragment()));
+            assert_eq!(Ok(true), document.set(&place, &value.fragment()));
             *target = value;
         }
     }
@@ -300,7 +300,7 @@ fn members_are_found_while_an_object_grows_and_shrinks() {
         let index = random.below(members.len().max(1));
         match random.below(8) {
             0 | 1 if !members.is_empty() => {
-                assert!(document.set(&[index], &value.fragment()));
+                assert_eq!(Ok(true), document.set(&[index], &value.fragment()));
                 let (_, old): &mut (String, Model) = &mut members[index];
                 *old = value;
             }
@@ -310,7 +310,7 @@ fn members_are_found_while_an_object_grows_and_shrinks() {
             }
             _ if grows => {
                 let key = format!("member:{step}");
-                assert!(document.add_member(&[], key.as_bytes(), &value.fragment()));
+                assert_eq!(Ok(true), document.add_member(&[], key.as_bytes(), &value.fragment()));
                 members.push((key, value));
             }
             _ => {}
@@ -336,7 +336,10 @@ fn a_document_grows_and_shrinks_one_by_one() {
     for number in 0..3000 {
         let place = [0, number, number / 2][number % 3];
         model.insert(place, Model::Text(number.to_string()));
-        assert!(document.insert(&[], place, &[Fragment::number(Number::Integer(number as i64))]));
+        assert_eq!(
+            Ok(true),
+            document.insert(&[], place, &[Fragment::number(Number::Integer(number as i64))])
+        );
     }
     let mut random = Random::new(1);
     while !model.is_empty() {
@@ -351,7 +354,7 @@ fn a_document_grows_and_shrinks_one_by_one() {
     // Blocks fill as elements come at the end.
     let text = Fragment::string(&[b'x'; 100]);
     for number in 0..2000 {
-        document.insert(&[], number, std::slice::from_ref(&text));
+        assert_eq!(Ok(true), document.insert(&[], number, std::slice::from_ref(&text)));
     }
     let (held, needed) = (document.memory_usage(), document.root().memory_usage());
     assert!(held * 10 < needed * 12, "{held} bytes for {needed}");
@@ -409,14 +412,14 @@ fn many_changes_at_once_are_as_one_after_the_other() {
     let text = r#"{"b":1,"a":[1,2,{"x":[5]}],"d":{"p":1,"q":2,"r":3},"c":2,"e":3}"#;
     let places: [&[usize]; 6] = [&[0], &[1, 0], &[1, 2, 0], &[2, 0], &[2, 1], &[3]];
     let mut document = Json::parse(text).expect("it is JSON");
-    document.change_all(&places, &mut |_| Some(Fragment::string(&[b'y'; 300])));
+    assert_eq!(Ok(()), document.change_all(&places, &mut |_| Some(Fragment::string(&[b'y'; 300]))));
     let mut other = Json::parse(text).expect("it is JSON");
     for place in places {
-        assert!(other.set(place, &Fragment::string(&[b'y'; 300])));
+        assert_eq!(Ok(true), other.set(place, &Fragment::string(&[b'y'; 300])));
     }
     assert_eq!(shown(document.root()), shown(other.root()));
     let mut document = Json::parse(text).expect("it is JSON");
-    document.change_all(&places, &mut |_| None);
+    assert_eq!(Ok(()), document.change_all(&places, &mut |_| None));
     assert_eq!(shown(document.root()), r#"{"e":3,"a":[2,{}],"d":{"r":3}}"#);
 }
 
@@ -464,7 +467,7 @@ fn many_changes_of_a_large_document_are_as_those_of_a_small_one() {
         let places: Vec<[usize; 3]> = wanted.iter().map(|&number| [0, number, 0]).collect();
         let places: Vec<&[usize]> = places.iter().map(|place| &place[..]).collect();
         let mut document = Json::parse(&text).expect("it is JSON");
-        document.change_all(&places, &mut |value| make(value));
+        assert_eq!(Ok(()), document.change_all(&places, &mut |value| make(value)));
         shown(document.root())
     };
     for wanted in [vec![5, 17, 3999], (0..4000).collect()] {
@@ -547,4 +550,76 @@ fn every_two_bytes_at_a_bound_of_blocks_are_told_apart() {
             }
         }
     }
+}
+
+/// Bytes of a document in this process's tests.
+const LOWERED: usize = 4 << 20;
+
+/// A document a little smaller than the limit.
+fn nearly_full(left: usize) -> Json {
+    lower_bytes_max(LOWERED);
+    let block = "x".repeat(64 << 10);
+    let text = format!(r#"{{"a":["{}"],"b":"y"}}"#, vec![block.as_str(); LOWERED >> 16].join(r#"",""#));
+    let mut document = Json::parse(text.replacen(&block, "z", 1)).expect("it is JSON");
+    let size = document.root().memory_usage();
+    assert_eq!(document.set(&[1], &Fragment::string(&vec![b'y'; LOWERED - size - left])), Ok(true));
+    assert!((left - 8..left).contains(&(LOWERED - document.root().memory_usage())));
+    document
+}
+
+#[test]
+fn what_takes_a_document_past_its_limit_is_refused() {
+    let large = Fragment::string(&vec![b'w'; 20_000]);
+    let mut document = nearly_full(10_000);
+    let before = shown(document.root());
+    assert_eq!(document.insert(&[0], 1, std::slice::from_ref(&large)), Err(TooLarge));
+    assert_eq!(document.add_member(&[], b"key", &large), Err(TooLarge));
+    assert_eq!(document.set(&[0, 0], &large), Err(TooLarge));
+    assert_eq!(document.change_all(&[&[0, 0], &[0, 1]], &mut |_| Some(document_of(70_000))), Err(TooLarge));
+    assert_eq!(document.change_all(&[&[0, 0], &[0, 1]], &mut |_| Some(document_of(3 << 20))), Err(TooLarge));
+    assert!(shown(document.root()) == before);
+    // What takes the place of a larger value is none too much, and what goes leaves room.
+    assert_eq!(document.set(&[0, 1], &large), Ok(true));
+    assert_eq!(document.insert(&[0], 1, std::slice::from_ref(&large)), Ok(true));
+    assert_eq!(document.change_all(&[&[0, 0], &[0, 1]], &mut |_| Some(Fragment::boolean(true))), Ok(()));
+    let packed = Fragment::of(document.root());
+    assert_eq!(shown(packed.view()), shown(document.root()));
+}
+
+fn document_of(bytes: usize) -> Fragment {
+    Fragment::string(&vec![b'v'; bytes])
+}
+
+#[test]
+fn a_small_document_does_not_become_too_large_at_once() {
+    lower_bytes_max(LOWERED);
+    let mut document = Json::parse("[1,2,3]").expect("it is JSON");
+    let mut made = 0;
+    let mut change = |_: View<'_>| {
+        made += 1;
+        Some(document_of(LOWERED / 2 + 1))
+    };
+    assert_eq!(document.change_all(&[&[0], &[1], &[2]], &mut change), Err(TooLarge));
+    assert_eq!((shown(document.root()).as_str(), made), ("[1,2,3]", 2));
+    assert_eq!(document.set(&[], &document_of(LOWERED + 1)), Err(TooLarge));
+    assert_eq!(document.set(&[0], &document_of(LOWERED + 1)), Err(TooLarge));
+    assert_eq!(shown(document.root()), "[1,2,3]");
+}
+
+#[test]
+fn a_text_of_too_large_a_document_is_refused() {
+    lower_bytes_max(LOWERED);
+    let text = format!("[\"{}\"]", "x".repeat(LOWERED));
+    assert_eq!(Json::parse(&text).map(drop), Err(ParseError::TooLarge));
+    assert_eq!(Fragment::parse(&text).map(drop), Err(ParseError::TooLarge));
+    assert_eq!(Fragment::parse_whole(&text).map(drop), Err(ParseError::TooLarge));
+    assert!(Json::parse(format!("[\"{}\"]", "x".repeat(LOWERED - 20))).is_ok());
+}
+
+#[test]
+fn lengths_are_never_cut_off() {
+    assert_eq!(super::packed::four_bytes(BYTES_MAX), u32::MAX);
+    assert_eq!(super::packed::four_bytes(BYTES_MAX + 1), u32::MAX);
+    let (header, bytes) = Header::new(super::packed::ARRAY, BYTES_MAX - 9, 3);
+    assert_eq!(Header::read(&bytes), header);
 }

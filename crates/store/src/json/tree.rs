@@ -26,7 +26,7 @@ use std::sync::Arc;
 use mantissa_memory::{CountedTree, CowVec, NodeId, SharedBytes, slab};
 
 use super::edit::{self, Op};
-use super::packed::{self, ARRAY, Header, OBJECT};
+use super::packed::{self, ARRAY, Header, OBJECT, four_bytes};
 use super::view::{Children, Form, View};
 use crate::member_index::{Index, Item, hash_of};
 
@@ -58,7 +58,8 @@ pub(super) enum Part {
 
 impl Part {
     fn block(bytes: &[u8], count: usize) -> Part {
-        Part::Block { bytes: SharedBytes::joined(&[bytes]), len: bytes.len() as u32, count: count as u32 }
+        let (len, count) = (four_bytes(bytes.len()), four_bytes(count));
+        Part::Block { bytes: SharedBytes::joined(&[bytes]), len, count }
     }
 
     fn count(&self) -> usize {
@@ -490,7 +491,7 @@ impl Tree {
             let block = bytes.payload();
             *bytes = SharedBytes::joined(&[&block[..from], new, &block[to..before]]);
         }
-        (*len, *count) = (after as u32, (left + added) as u32);
+        (*len, *count) = (four_bytes(after), four_bytes(left + added));
         self.bytes = self.bytes - before + after;
         self.order.set(id, left + added, ());
         self.follow(moved);

@@ -56,6 +56,48 @@ fn a_reserved_table_is_like_one_that_grew() {
 }
 
 #[test]
+fn a_table_reserved_for_too_many_shrinks_to_one_that_grew() {
+    for (reserved, count) in [(0, 0), (1_000, 0), (1_000, 5), (40_000, 3), (40_000, 9_000), (70_000, 60_000)]
+    {
+        let mut table = Table::new();
+        table.reserve(reserved);
+        (0..count).for_each(|item| insert(&mut table, item));
+        let mut steps = 1;
+        while table.shrink_to_fit(100, hash_of) {
+            steps += 1;
+            assert!((0..count).all(|item| table.get(hash_of(&item), |other| *other == item).is_some()));
+        }
+        assert!(steps <= 1 + reserved / 500, "{steps} steps");
+        check_chains(&table);
+        assert_eq!(table.iter().copied().collect::<HashSet<_>>(), (0..count).collect());
+        let mut grown = Table::new();
+        (0..count).for_each(|item| insert(&mut grown, item));
+        let bytes = table.memory_usage();
+        assert!(bytes <= 2 * grown.memory_usage().max(BUCKET_BYTES), "{bytes} bytes for {count} items");
+        (count..2 * count + 9).for_each(|item| insert(&mut table, item));
+        check_chains(&table);
+        (0..2 * count + 9).for_each(|item| assert_eq!(remove(&mut table, item), Some(item)));
+    }
+}
+
+#[test]
+fn a_random_item_of_a_sparse_table_takes_few_draws() {
+    let mut table = Table::new();
+    table.reserve(500_000);
+    (0..3).for_each(|item| insert(&mut table, item));
+    let (mut random, mut draws, mut seen) = (random_numbers(5), 0, HashSet::new());
+    for _ in 0..200 {
+        let item = table.random(|| {
+            draws += 1;
+            random()
+        });
+        seen.insert(*item.expect("not empty"));
+    }
+    assert!(draws <= 200 * 257, "{draws} draws");
+    assert_eq!(seen.len(), 3);
+}
+
+#[test]
 fn scan_returns_what_stays_throughout() {
     for seed in 0..40 {
         let mut random = random_numbers(seed);
