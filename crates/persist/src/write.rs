@@ -7,8 +7,8 @@
 mod long_text;
 
 use crate::format::{
-    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, encoding, opcode,
-    put_encoded_integer, put_length, value_type,
+    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, VERSION_WITH_ARRAYS,
+    encoding, opcode, put_encoded_integer, put_length, value_type,
 };
 use crate::load::{KeyUsage, printable};
 use crate::lzf;
@@ -180,7 +180,9 @@ impl<'a> Encoder<'a> {
             }
             value => self.typed_value(value, &mut payload),
         }
-        payload.extend_from_slice(&VERSION.to_le_bytes());
+        let has_array = matches!(value, ValueRef::Array(_));
+        let version = if has_array { VERSION_WITH_ARRAYS } else { VERSION };
+        payload.extend_from_slice(&version.to_le_bytes());
         let checksum = Checksum::of(&payload);
         payload.extend_from_slice(&checksum.to_le_bytes());
         payload
@@ -202,10 +204,11 @@ impl<'a> Encoder<'a> {
     fn form(&mut self, value: ValueRef<'_>, key: &[u8]) -> u8 {
         form_of(value, self.options.target).unwrap_or_else(|| {
             let key = printable(key);
-            self.refusal.get_or_insert_with(|| {
-                format!(
+            self.refusal.get_or_insert_with(|| match value {
+                ValueRef::Array(_) => format!("the key '{key}' is an array, which Valkey does not know"),
+                _ => format!(
                     "the key '{key}' has fields with expiries, which Valkey before version 9 does not know"
-                )
+                ),
             });
             form_of(value, Target::File).unwrap_or(value_type::STRING)
         })
