@@ -29,6 +29,9 @@ VECTORS = (
 LATER = (
     *("backup", "client|capa", "commandlog", "delex", "delifeq", "digest", "increx", "msetex", "script|show"),
     *("blmovem", "himport", "lmovem", "sdiffcard", "sunioncard", "xnack"),
+    # Of arrays.
+    *("arcount", "ardel", "arget", "argrep", "arinfo", "arinsert", "arlastitems", "arlen", "armget", "armset"),
+    *("arnext", "arop", "arring", "arscan", "arseek", "arset"),
 )
 WIDTH = 120
 

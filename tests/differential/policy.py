@@ -15,8 +15,8 @@ MOMENT_MIN = 1_000_000_000_000
 MOMENT_DISTANCE_MAX = 60_000
 MONITOR_MOMENT = re.compile(rb"^\d+\.\d{6} \[(\d+) [^\]]*\]")
 
-# ACL categories that a full Redis 8 has of its modules, and redis-server alone has not.
-MODULE_CATEGORIES = b"json bloom cuckoo cms topk tdigest timeseries vectorset".split()
+# ACL categories that a full Redis 8 has of its modules, and redis-server alone has not; that of arrays is of 8.8.
+MODULE_CATEGORIES = b"json bloom cuckoo cms topk tdigest timeseries vectorset array".split()
 OWN_COMMANDS = tuple(name.encode() for name in ("mantissa.", *COMMANDS, *LATER))
 
 COMMAND_POLICIES = {

@@ -36,6 +36,8 @@ impl EventClass {
     pub const KEY_MISS: EventClass = EventClass(1 << 11);
     /// `d`: module types.
     pub const MODULE: EventClass = EventClass(1 << 13);
+    /// `a`: arrays.
+    pub const ARRAY: EventClass = EventClass(1 << 17);
     /// `n`: keys that are new.
     pub const NEW: EventClass = EventClass(1 << 14);
     /// `o`: keys that were overwritten.

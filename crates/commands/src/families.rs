@@ -1,7 +1,7 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, json, list, object,
+    DataSpec, array, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, json, list, object,
     packed, scan, series, set, sort, sorted_set, stream, string, tdigest, topk, unpack, vector_set,
 };
 
@@ -22,6 +22,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     sorted_set::COMMANDS,
     stream::COMMANDS,
     stream::GROUP_COMMANDS,
+    array::COMMANDS,
     hyperloglog::COMMANDS,
     geo::COMMANDS,
     bloom::COMMANDS,

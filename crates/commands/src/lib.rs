@@ -6,6 +6,7 @@
 
 mod access;
 pub mod arguments;
+mod array;
 mod bitmap;
 mod bloom;
 mod cms;

@@ -23,6 +23,20 @@ pub fn many_ranks(args: Args<'_>) -> bool {
     (start < 0) != (end < 0) || end.saturating_sub(start) > RANKS_MAX
 }
 
+/// Indexes of an array from argument 2 to argument 3, unless a LIMIT keeps what is read within bounds.
+pub fn many_indexes(args: Args<'_>) -> bool {
+    let index = |at| args.get(at).and_then(parse::unsigned);
+    let has_limit = args.get(4).is_some_and(|word| parse::is(word, "LIMIT"));
+    let limit = if has_limit { args.get(5).and_then(parse::unsigned) } else { None };
+    let (Some(start), Some(end)) = (index(2), index(3)) else { return false };
+    start.abs_diff(end).min(limit.unwrap_or(u64::MAX)) > RANKS_MAX.unsigned_abs()
+}
+
+/// The last items of an array, as many as argument 2 says.
+pub fn many_items(args: Args<'_>) -> bool {
+    args.get(2).and_then(|count| parse::integer(count).ok()).is_some_and(|count| count > RANKS_MAX)
+}
+
 /// Elements picked at random with repetition, as many as argument 2 says.
 pub fn many_picks(args: Args<'_>) -> bool {
     args.get(2).and_then(|count| parse::integer(count).ok()).is_some_and(|count| count < -RANKS_MAX)

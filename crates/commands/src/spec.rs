@@ -234,6 +234,8 @@ bits! {
         VECTORSET = 27, "vectorset";
         /// Time series.
         TIMESERIES = 28, "timeseries";
+        /// Arrays.
+        ARRAY = 29, "array";
     }
 }
 
@@ -373,6 +375,8 @@ impl KeySpec {
 /// The group under which COMMAND DOCS and help list a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
+    /// array
+    Array,
     /// bitmap
     Bitmap,
     /// cluster
@@ -413,6 +417,7 @@ impl Group {
     /// The name that COMMAND DOCS prints.
     pub const fn name(self) -> &'static str {
         match self {
+            Group::Array => "array",
             Group::Bitmap => "bitmap",
             Group::Cluster => "cluster",
             Group::Connection => "connection",

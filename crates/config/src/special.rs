@@ -136,6 +136,7 @@ const CLASS_LETTERS: &[(u8, u32)] = &[
     (b'e', EventClass::EVICTED.0),
     (b't', EventClass::STREAM.0),
     (b'd', EventClass::MODULE.0),
+    (b'a', EventClass::ARRAY.0),
     (b'n', EventClass::NEW.0),
     (b'o', EventClass::OVERWRITTEN.0),
     (b'c', EventClass::TYPE_CHANGED.0),
@@ -150,7 +151,8 @@ const ALL_CLASSES: u32 = EventClass::GENERIC.0
     | EventClass::EXPIRED.0
     | EventClass::EVICTED.0
     | EventClass::STREAM.0
-    | EventClass::MODULE.0;
+    | EventClass::MODULE.0
+    | EventClass::ARRAY.0;
 const OTHER_LETTERS: &[(u8, u32)] =
     &[(b'K', EventClass::KEYSPACE.0), (b'E', EventClass::KEYEVENT.0), (b'm', EventClass::KEY_MISS.0)];
 

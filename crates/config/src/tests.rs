@@ -267,7 +267,8 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("notify-keyspace-events", "EKA", "=AKE"),
     ("notify-keyspace-events", "AKEmn", "=AKEm"),
     ("notify-keyspace-events", "nmgEK", "=gnKEm"),
-    ("notify-keyspace-events", "dtexzhsl$g", "=A"),
+    ("notify-keyspace-events", "adtexzhsl$g", "=A"),
+    ("notify-keyspace-events", "dtexzhsl$g", "=g$lshzxetd"),
     ("notify-keyspace-events", "texzhsl$gK", "=g$lshzxetK"),
     ("notify-keyspace-events", "Z", "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."),
     (

@@ -62,7 +62,13 @@ impl Image {
         self.others.is_empty()
             && matches!(
                 kind,
-                Kind::Hash | Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream | Kind::Series
+                Kind::Hash
+                    | Kind::List
+                    | Kind::Set
+                    | Kind::SortedSet
+                    | Kind::Stream
+                    | Kind::Series
+                    | Kind::Array
             )
             && (self.has_long_reply
                 || self.element_count().is_some_and(|count| count >= STREAMED_ELEMENTS_MIN))

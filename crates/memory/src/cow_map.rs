@@ -77,6 +77,11 @@ impl<K: Copy + Ord, V: Clone> CowMap<K, V> {
         self.place(self.tree.last(), key, value);
     }
 
+    /// Adds an entry whose key is not there.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.place(self.floor_node(key), key, value);
+    }
+
     /// Adds an entry after a node; its key is above that one's and below the next one's.
     pub fn insert_after(&mut self, node: NodeId, key: K, value: V) {
         self.place(Some(node), key, value);
@@ -104,6 +109,11 @@ impl<K: Copy + Ord, V: Clone> CowMap<K, V> {
         let first = self.tree.first()?;
         self.tree.set(first, 1, key);
         Some(first)
+    }
+
+    /// The node of the first entry.
+    pub fn first_node(&self) -> Option<NodeId> {
+        self.tree.first()
     }
 
     /// The node before another.

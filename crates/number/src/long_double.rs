@@ -16,6 +16,7 @@
 
 use crate::decimal::{DecimalParts, Scanned, scan, scan_hexadecimal};
 use crate::integer::write_u64;
+use std::cmp::Ordering;
 
 mod big;
 
@@ -35,6 +36,10 @@ const FRACTION_ZEROS_MAX: i64 = 4951;
 
 const DECIMALS: u32 = 17;
 const DECIMAL_SCALE: u64 = 10u64.pow(DECIMALS);
+
+/// Digits that [`LongDouble::write_significant`] writes.
+const SIGNIFICANT: usize = 17;
+const SIGNIFICANT_I32: i32 = SIGNIFICANT as i32;
 
 /// A number in 80-bit extended precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +228,66 @@ impl LongDouble {
         LongDouble::round(low.negative, below - above, exponent, false)
     }
 
+    /// Without its fraction, if what it is lies between the least and the greatest 64-bit integer.
+    pub fn truncated(self) -> Option<i64> {
+        if self.class != Class::Finite {
+            return None;
+        }
+        let shift = self.exponent.unsigned_abs();
+        let (integer, has_fraction) = if self.exponent >= 0 {
+            let is_too_large = self.significand != 0 && shift >= u64::BITS;
+            (if is_too_large { u128::MAX } else { u128::from(self.significand) << shift.min(64) }, false)
+        } else if shift >= u64::BITS {
+            (0, self.significand != 0)
+        } else {
+            (u128::from(self.significand >> shift), self.significand & ((1 << shift) - 1) != 0)
+        };
+        let most = if self.negative { 1 << 63 } else { (1 << 63) - 1 };
+        if integer > most || integer == most && has_fraction {
+            return None;
+        }
+        Some(if self.negative { (integer as u64).wrapping_neg() as i64 } else { integer as i64 })
+    }
+
+    /// Appends the text that `%.17Lg` of C gives: 17 significant digits without zeros at their end, with an
+    /// exponent where that is below -4 or above 16; `inf`, `-inf` or `nan` where it is not finite.
+    pub fn write_significant(self, out: &mut Vec<u8>) {
+        if self.class != Class::Finite {
+            return self.write(out);
+        }
+        if self.negative {
+            out.push(b'-');
+        }
+        if self.is_zero() {
+            return out.push(b'0');
+        }
+        let significand = BigInteger::from_u64(self.significand);
+        // The digits of an integer, and where its point stands before the last of them.
+        let (integer, decimals) = if self.exponent >= 0 {
+            (significand.shifted_left(self.exponent as usize), 0)
+        } else {
+            let decimals = self.exponent.unsigned_abs();
+            (significand.times_power_of_five(decimals), decimals as i32)
+        };
+        let mut digits = Vec::new();
+        integer.write(&mut digits);
+        let mut exponent = digits.len() as i32 - 1 - decimals;
+        if digits.len() > SIGNIFICANT {
+            let rest = digits.split_off(SIGNIFICANT);
+            let half = rest[0].cmp(&b'5').then(if rest[1..].iter().any(|&digit| digit != b'0') {
+                Ordering::Greater
+            } else {
+                Ordering::Equal
+            });
+            let is_odd = digits[SIGNIFICANT - 1] % 2 == 1;
+            if half == Ordering::Greater || half == Ordering::Equal && is_odd {
+                exponent += i32::from(carry(&mut digits));
+            }
+        }
+        let length = digits.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
+        write_significant_digits(&digits[..length], exponent, out);
+    }
+
     /// Appends the text that Redis gives: plain decimal notation, rounded to 17 decimals, no trailing
     /// zeros, no minus before a zero; `inf`, `-inf` or `nan` where it is not finite.
     pub fn write(self, out: &mut Vec<u8>) {
@@ -295,6 +360,50 @@ fn shift_right_rounded(value: u128, count: u32) -> u128 {
         }
         // Products of a 64-bit and a 57-bit number stay under half of 2^128.
         _ => 0,
+    }
+}
+
+/// Adds one to the last of these digits. Whether they have become a one and zeros.
+fn carry(digits: &mut [u8]) -> bool {
+    for digit in digits.iter_mut().rev() {
+        if *digit != b'9' {
+            *digit += 1;
+            return false;
+        }
+        *digit = b'0';
+    }
+    digits[0] = b'1';
+    true
+}
+
+/// Appends the digits of a number, the first of which has this exponent.
+fn write_significant_digits(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
+    let zeros = |count: usize| std::iter::repeat_n(b'0', count);
+    match exponent {
+        -4..0 => {
+            out.extend_from_slice(b"0.");
+            out.extend(zeros(exponent.unsigned_abs() as usize - 1));
+            out.extend_from_slice(digits);
+        }
+        0..SIGNIFICANT_I32 => {
+            let whole = exponent as usize + 1;
+            let (before, after) = digits.split_at(whole.min(digits.len()));
+            out.extend_from_slice(before);
+            out.extend(zeros(whole - before.len()));
+            if !after.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(after);
+            }
+        }
+        _ => {
+            out.push(digits[0]);
+            if digits.len() > 1 {
+                out.push(b'.');
+                out.extend_from_slice(&digits[1..]);
+            }
+            let sign = if exponent < 0 { '-' } else { '+' };
+            out.extend_from_slice(format!("e{sign}{:02}", exponent.unsigned_abs()).as_bytes());
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub const VERSION: u16 = 12;
 pub const LATEST_VERSION: u16 = 16;
 /// The first version of Redis whose payloads may state 0 for a checksum that was not computed.
 pub const VERSION_WITHOUT_CHECKSUM: u16 = 15;
+/// The first version whose files may have arrays.
+pub const VERSION_WITH_ARRAYS: u16 = 14;
 /// The first version whose files may have fields of hashes apart from their values.
 pub const VERSION_WITH_TEMPLATES: u16 = 15;
 /// The version that is written for replicas: that of Redis 7.0. Servers refuse a higher version than their
@@ -197,7 +199,7 @@ pub mod value_type {
     pub const STREAM_LISTPACKS_4: u8 = 26;
     /// The same with entries that consumers gave back, of Redis 8.8.
     pub const STREAM_LISTPACKS_5: u8 = 27;
-    /// An array, of Redis 8.8.
+    /// An array, of Redis 8.8 and files of version 14.
     pub const ARRAY: u8 = 28;
     /// A hash of Redis 8.10: its fields, then a listpack of a number and its values.
     pub const HASH_TMPL_LP: u8 = 29;

@@ -9,6 +9,7 @@
 //! packed encoding. Counts are not believed: every element read takes at least a byte of the file, so a
 //! damaged count ends in an error soon.
 
+mod array;
 mod bloom_filter;
 mod count_min_sketch;
 mod cuckoo_filter;
@@ -189,7 +190,6 @@ pub(crate) fn read_value<R: Read>(
         return match form {
             value_type::MODULE_2 => read_module_value(source, limits),
             value_type::MODULE_PRE_GA => source.error(offset, "pre-release module format not supported"),
-            value_type::ARRAY => source.error(offset, "arrays, a type of Redis 8.8, are not supported"),
             _ => source.error(offset, format!("unknown RDB encoding type {form}")),
         };
     };

@@ -7,8 +7,8 @@
 mod long_text;
 
 use crate::format::{
-    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, VERSION_WITH_GIVEN_BACK,
-    encoding, opcode, put_encoded_integer, put_length, value_type,
+    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, VERSION_WITH_ARRAYS,
+    VERSION_WITH_GIVEN_BACK, encoding, opcode, put_encoded_integer, put_length, value_type,
 };
 use crate::load::{KeyUsage, printable};
 use crate::lzf;
@@ -192,8 +192,12 @@ impl<'a> Encoder<'a> {
             }
             value => self.typed_value(value, &mut payload),
         }
-        let streams = if let ValueRef::Stream(stream) = value { stream.level() } else { StreamLevel::Usual };
-        payload.extend_from_slice(&version_of(streams).to_le_bytes());
+        let version = match value {
+            ValueRef::Array(_) => VERSION_WITH_ARRAYS,
+            ValueRef::Stream(stream) => version_of(stream.level()),
+            _ => VERSION,
+        };
+        payload.extend_from_slice(&version.to_le_bytes());
         let checksum = Checksum::of(&payload);
         payload.extend_from_slice(&checksum.to_le_bytes());
         payload
@@ -216,6 +220,7 @@ impl<'a> Encoder<'a> {
         form_of(value, self.options.target).unwrap_or_else(|| {
             let key = printable(key);
             let what = match value {
+                ValueRef::Array(_) => "an array, which Valkey does not know",
                 ValueRef::Stream(_) => "entries that were given back, which Valkey does not know",
                 _ => "fields with expiries, which Valkey before version 9 does not know",
             };

@@ -126,6 +126,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
         ValueRef::Series(_) => None,
+        ValueRef::Array(_) => Some("sliced-array"),
         ValueRef::BloomFilter(_)
         | ValueRef::CuckooFilter(_)
         | ValueRef::CountMinSketch(_)

@@ -233,6 +233,14 @@ impl Reply {
         }
     }
 
+    /// An integer of 64 bits without a sign.
+    pub fn unsigned(&mut self, value: u64) {
+        match i64::try_from(value) {
+            Ok(value) => self.integer(value),
+            Err(_) => self.line(b':', format_u64(&mut [0; INTEGER_TEXT_MAX], value)),
+        }
+    }
+
     /// An integer, given as its text.
     #[inline]
     pub fn integer_text(&mut self, text: &[u8]) {

@@ -74,8 +74,17 @@ const IN_MEMORY: usize = 1;
 const WITH_FACTS: usize = 2;
 
 /// The encodings that OBJECT ENCODING can tell of a collection on disk, by their number in a place.
-const ENCODINGS: [&str; 8] =
-    ["raw", "listpack", "listpackex", "quicklist", "intset", "hashtable", "skiplist", "stream"];
+const ENCODINGS: [&str; 9] = [
+    "raw",
+    "listpack",
+    "listpackex",
+    "quicklist",
+    "intset",
+    "hashtable",
+    "skiplist",
+    "stream",
+    "sliced-array",
+];
 
 /// Where the records of segments are.
 pub trait RecordFile: Send + Sync {

@@ -7,6 +7,7 @@
 
 mod ahead;
 pub mod append_block;
+pub mod array;
 pub mod bits;
 mod bloom_filter;
 pub mod cold;
@@ -57,6 +58,7 @@ mod walk;
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
 pub use ahead::Ahead;
+pub use array::Array;
 pub use bloom_filter::{BloomAdded, BloomFilter, BloomPart, BloomShape};
 pub use count_min_sketch::{CountMinSketch, WeightedSketch};
 pub use cuckoo_filter::{CuckooAdded, CuckooFilter, CuckooShape};

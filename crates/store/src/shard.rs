@@ -803,7 +803,8 @@ mod tests {
     fn a_key_that_is_named_twice_is_waited_for_once() {
         let mut shard = Shard::new(1, KeyHasher::of_this_run(), Arc::default());
         let shards = ShardSet::first(2);
-        let waiter = Arc::new(Waiter { client: 1, kind: Kind::Stream, shards, on_loss: true, on_growth: true });
+        let waiter =
+            Arc::new(Waiter { client: 1, kind: Kind::Stream, shards, on_loss: true, on_growth: true });
         for _ in 0..2 {
             shard.wait(0, b"key", 1, Arc::clone(&waiter));
         }

@@ -142,6 +142,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// An array.
+            Array = 21 {
+                name: "array",
+                category: "array",
+                sizes: Some("arrays_items"),
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -37,6 +37,11 @@ fn sorted_sets_do_as_a_standard_map_and_a_sorted_vector_do() {
 }
 
 #[test]
+fn arrays_do_as_a_standard_map_does() {
+    run(operations::array_operations);
+}
+
+#[test]
 fn lists_do_as_a_standard_deque_does() {
     run(operations::list_operations);
 }

@@ -222,6 +222,7 @@ fn has_many_parts(value: ValueRef<'_>) -> bool {
         ValueRef::Stream(stream) => stream.free_effort() > PARTS_MAX,
         ValueRef::Series(series) => series.free_effort() > 2 * PARTS_MAX,
         ValueRef::VectorSet(set) => set.len() > 32 * PARTS_MAX,
+        ValueRef::Array(array) => array.count() > 32 * PARTS_MAX as u64,
         ValueRef::Json(document) => document.free_effort() > PARTS_MAX,
         ValueRef::BloomFilter(filter) => filter.free_effort() > PARTS_MAX,
         ValueRef::CuckooFilter(filter) => filter.free_effort() > PARTS_MAX,

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 /// The largest power of ten in a limb, and its exponent.
 const LIMB_POWER: u64 = 10u64.pow(19);
 const LIMB_DIGITS: usize = 19;
+/// The exponent of the largest power of five in a limb.
+const LIMB_FIVES: u32 = 27;
 
 /// A non-negative integer: 64-bit limbs, the lowest first, no zero limb at the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,16 @@ impl BigInteger {
             left -= LIMB_DIGITS;
         }
         self.multiply_add(10u64.pow(left as u32), 0);
+        self
+    }
+
+    pub(super) fn times_power_of_five(mut self, exponent: u32) -> BigInteger {
+        let mut left = exponent;
+        while left >= LIMB_FIVES {
+            self.multiply_add(5u64.pow(LIMB_FIVES), 0);
+            left -= LIMB_FIVES;
+        }
+        self.multiply_add(5u64.pow(left), 0);
         self
     }
 

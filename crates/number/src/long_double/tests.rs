@@ -82,3 +82,53 @@ fn numbers_are_ordered_by_value() {
     assert!(none.is_nan() && !none.is_less_than(zero) && !zero.is_less_than(none));
     assert!((LongDouble::LARGEST + LongDouble::LARGEST).is_infinite());
 }
+
+#[test]
+fn significant_digits_are_those_of_c() {
+    // What `printf("%.17Lg")` of glibc prints of `strtold`'s result.
+    for (text, printed) in [
+        ("0", "0"),
+        ("60", "60"),
+        ("-2.5", "-2.5"),
+        ("0.1", "0.1"),
+        ("0.3", "0.3"),
+        ("100000", "100000"),
+        ("12345678901234567", "12345678901234567"),
+        ("123456789012345678", "1.2345678901234568e+17"),
+        ("12345678901234567890", "1.2345678901234568e+19"),
+        ("99999999999999999.9", "1e+17"),
+        ("0.0001", "0.0001"),
+        ("0.00001", "1e-05"),
+        ("-1.5e-7", "-1.5e-07"),
+        ("1e300", "1e+300"),
+        ("1e-4900", "1e-4900"),
+        ("1e-4940", "9.9999999999605325e-4941"),
+        ("1e4900", "1e+4900"),
+        ("inf", "inf"),
+    ] {
+        let mut out = Vec::new();
+        LongDouble::parse(text.as_bytes()).expect(text).write_significant(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), printed, "{text}");
+    }
+}
+
+#[test]
+fn fractions_are_cut_off() {
+    for (text, integer) in [
+        ("0", Some(0)),
+        ("7.9", Some(7)),
+        ("-7.9", Some(-7)),
+        ("0.5", Some(0)),
+        ("1e-4940", Some(0)),
+        ("1e18", Some(1_000_000_000_000_000_000)),
+        ("9223372036854775807", Some(i64::MAX)),
+        ("-9223372036854775808", Some(i64::MIN)),
+        ("9223372036854775808", None),
+        ("-9223372036854775809", None),
+        ("1e30", None),
+        ("1e4000", None),
+        ("-inf", None),
+    ] {
+        assert_eq!(LongDouble::parse(text.as_bytes()).expect(text).truncated(), integer, "{text}");
+    }
+}

@@ -198,7 +198,7 @@ fn forms_belong_to_types() {
     assert_eq!(kind_of(value_type::STRING), Some(Kind::String));
     assert_eq!(kind_of(value_type::HASH_LISTPACK_EX), Some(Kind::Hash));
     assert_eq!((kind_of(value_type::MODULE_2), kind_of(8), kind_of(255)), (None, None, None));
-    assert_eq!((kind_of(value_type::ARRAY), LAST_FORM), (None, value_type::HASH_TMPL_ARRAY_REF));
+    assert_eq!((kind_of(value_type::ARRAY), LAST_FORM), (Some(Kind::Array), value_type::HASH_TMPL_ARRAY_REF));
 }
 
 /// The form in which a value is written for a target.

@@ -177,6 +177,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::CuckooFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::VectorSet(set) => format!("{set:?}"),
+                        ValueRef::Array(array) => format!("{array:?} {:?}", array.cursor()),
                         ValueRef::Json(document) => format!("{document:?}"),
                         ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
                         ValueRef::TDigest(digest) => format!("{:?}", digest.compressed()),

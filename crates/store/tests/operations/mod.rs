@@ -1,6 +1,7 @@
 //! The table, and collections and their clones, against standard ones, driven by bytes: what the fuzz
 //! targets and a test run.
 
+mod arrays;
 mod filters;
 mod hashes;
 mod lists;
@@ -10,6 +11,7 @@ mod stream_groups;
 mod streams;
 mod tables;
 
+pub use arrays::array_operations;
 pub use filters::{bloom_operations, cuckoo_operations};
 pub use hashes::hash_operations;
 pub use lists::list_operations;
