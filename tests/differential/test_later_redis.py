@@ -133,7 +133,8 @@ def test_only_changes_keep_a_key_under_lrm():
         for line in (
             "GET k", "TOUCH k text", "GETRANGE text 0 1", "HGETALL h", "LRANGE l 0 -1", "SMEMBERS s",
             "ZRANGE z 0 -1",
-            "XRANGE x - +", "JSON.GET j", "EXISTS k", "TYPE k", "SETNX k 2", "SADD s a", "HSETNX h f 3", "ZADD z NX 3 m",
+            "XRANGE x - +", "JSON.GET j", "EXISTS k", "TYPE k", "SETNX k 2", "SADD s a", "HSETNX h f 3",
+            "ZADD z NX 3 m",
             "LPUSHX none 1", "LREM l 0 none", "GETEX k", "OBJECT ENCODING k",
         ):  # fmt: skip
             connection(*line.split())

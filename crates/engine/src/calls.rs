@@ -33,8 +33,8 @@ impl Context<'_> {
     }
 }
 
-/// The clock is read once for the requests that come together, and after a call of this time: what follows one
-/// counts its expiries and deadlines from then.
+/// The clock is read once for the requests that come together, and after a call of this time: what follows
+/// one counts its expiries and deadlines from then.
 const CLOCK_STEP_NS: u64 = 1_000_000;
 
 /// Counts a call that has run. Its time is counted from the end of the call before it.

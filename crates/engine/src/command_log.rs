@@ -2,8 +2,8 @@
 //! show.
 //!
 //! An entry keeps at most 32 arguments of at most 128 bytes each, or as many as settings say, so a log stays
-//! below 4.5 KB times the entries that its setting allows, whatever clients send. It is for its owner to lock,
-//! and only for commands that belong into it.
+//! below 4.5 KB times the entries that its setting allows, whatever clients send. It is for its owner to
+//! lock, and only for commands that belong into it.
 
 use mantissa_protocol::Reply;
 use std::collections::VecDeque;

@@ -711,8 +711,8 @@ impl Shard {
         keys.map(|(_, key)| key.clone()).collect()
     }
 
-    /// Adds a waiter for the key, unless it waits for that already: a command may name a key twice. Waiters are
-    /// served in the order of their tickets, which grow.
+    /// Adds a waiter for the key, unless it waits for that already: a command may name a key twice. Waiters
+    /// are served in the order of their tickets, which grow.
     pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Arc<Waiter>) {
         let queue = self.waiters.entry((database, key.into())).or_default();
         if queue.contains_key(&ticket) {

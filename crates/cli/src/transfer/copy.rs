@@ -13,8 +13,9 @@ use super::beside::Beside;
 use super::options::ImportOptions;
 use super::resume::{Bookmark, Mark};
 use super::sink::{Job, Sink, Tally};
-use super::source::{KeyBatch, Keys, databases, dump, select};
+use super::source::{Dumped, KeyBatch, Keys, databases, dump, select};
 use super::{progress, report, verify};
+use crate::connection::Connection;
 use crate::target::Target;
 
 /// What the threads share.
@@ -105,28 +106,7 @@ fn copy(
                     let (mut tally, mut selected) = (Tally::default(), None);
                     while let Some((number, batch)) = next(&batches) {
                         select(&mut reader, &mut selected, batch.database)?;
-                        let dumped = dump(&mut reader, &batch.keys)?;
-                        let count = batch.keys.len() as u64;
-                        let jobs: Vec<Job> = batch
-                            .keys
-                            .into_iter()
-                            .zip(dumped)
-                            .filter_map(|(key, dumped)| {
-                                let dumped = dumped?;
-                                let (payload, expires_at_ms) = (dumped.payload, dumped.expires_at_ms);
-                                Some(Job::Payload { database: batch.database, key, payload, expires_at_ms })
-                            })
-                            .collect();
-                        tally.gone += count - jobs.len() as u64;
-                        let stored = sink.store(jobs)?;
-                        shared.bar.inc(count);
-                        // A batch with a key that was refused is copied again by the next attempt.
-                        if stored.failed == 0 {
-                            let done = shared.done.lock();
-                            let mut done = done.map_err(|_| io::Error::other("a thread failed"))?;
-                            done.note(number, batch.next)?;
-                        }
-                        tally.add(stored);
+                        tally.add(copy_batch(&mut reader, &mut sink, number, batch, shared)?);
                     }
                     Ok(tally)
                 })
@@ -155,6 +135,33 @@ fn copy(
         }
         failure.map(|()| tally)
     })
+}
+
+/// Copies a batch of the database that is selected.
+fn copy_batch(
+    reader: &mut Connection,
+    sink: &mut Sink,
+    number: u64,
+    batch: KeyBatch,
+    shared: &Shared<'_>,
+) -> io::Result<Tally> {
+    let dumped = dump(reader, &batch.keys)?;
+    let count = batch.keys.len() as u64;
+    let job_of = |(key, dumped): (Vec<u8>, Option<Dumped>)| {
+        let Dumped { payload, expires_at_ms, .. } = dumped?;
+        Some(Job::Payload { database: batch.database, key, payload, expires_at_ms })
+    };
+    let jobs: Vec<Job> = batch.keys.into_iter().zip(dumped).filter_map(job_of).collect();
+    let gone = count - jobs.len() as u64;
+    let mut tally = sink.store(jobs)?;
+    tally.gone += gone;
+    shared.bar.inc(count);
+    // A batch with a key that was refused is copied again by the next attempt.
+    if tally.failed == 0 {
+        let mut done = shared.done.lock().map_err(|_| io::Error::other("a thread failed"))?;
+        done.note(number, batch.next)?;
+    }
+    Ok(tally)
 }
 
 /// The next batch; `None` after the last.

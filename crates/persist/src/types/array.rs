@@ -191,7 +191,7 @@ impl super::tests::Sample for Array {
             let text = if number % 3 == 1 { number_text.as_bytes() } else { &text };
             array.set(number as u64 * 5, Element::of(text));
         }
-        array.set_cursor((count % 2 == 0).then_some(count as u64));
+        array.set_cursor(count.is_multiple_of(2).then_some(count as u64));
         array
     }
 

@@ -101,14 +101,14 @@ fn does_as_a_sorted_map_does_and_clones_stay() {
         let mut random = Random::new(seed);
         let (mut array, mut model) = (Array::new(), Model::new());
         let mut clones: Vec<(Array, Model)> = Vec::new();
-        let span = [40, 700, 40_000, u64::MAX][random.below(4) as usize];
+        let span = [40, 700, 40_000, u64::MAX][random.below(4)];
         for round in 0..1500 {
             let index = random.next() % span;
             let text = match random.below(5) {
                 0 => (random.next() as i64 >> random.below(64)).to_string().into_bytes(),
                 1 => format!("{}.{}", random.below(100), random.below(1000)).into_bytes(),
-                2 => vec![b's'; random.below(9) as usize],
-                _ => vec![b't'; random.below(90) as usize],
+                2 => vec![b's'; random.below(9)],
+                _ => vec![b't'; random.below(90)],
             };
             match random.below(12) {
                 0..7 => assert_eq!(set(&mut array, index, &text), model.insert(index, text).is_none()),

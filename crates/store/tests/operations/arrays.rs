@@ -62,7 +62,7 @@ pub fn array_operations(data: &[u8]) {
         match operation % 16 {
             0..6 => assert_eq!(array.set(index, Element::of(&text)), model.0.insert(index, text).is_none()),
             6 => {
-                for index in index..index.saturating_add(place as u64 % 90).min(INDEX_END) {
+                for index in index..index.saturating_add(place as u64 % 90) {
                     let number = (index % 1000).to_string().into_bytes();
                     assert_eq!(
                         array.set(index, Element::of(&number)),
