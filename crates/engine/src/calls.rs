@@ -26,6 +26,12 @@ impl Context<'_> {
         self.has_failed = true;
     }
 
+    #[cold]
+    #[inline(never)]
+    fn read_clock(&mut self) {
+        self.now_ms = unix_ms();
+    }
+
     /// Nanoseconds since the present command began. The next one begins now.
     fn lap(&mut self) -> u64 {
         let now = QuickInstant::now();
@@ -52,7 +58,7 @@ pub fn ended(
     let failed = std::mem::take(&mut context.has_failed);
     record(context, session, call, spent_ns, failed);
     if spent_ns >= CLOCK_STEP_NS {
-        context.now_ms = unix_ms();
+        context.read_clock();
     }
 }
 

@@ -254,9 +254,10 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     if simulation::has_fault(Fault::LateLog) {
         return;
     }
-    if engine.replication.is_replica() || std::mem::take(&mut outbox.is_cut) {
+    if engine.replication.is_replica() || outbox.is_cut {
         // A replica's log is its primary's stream: what its own clients write is not in it.
         outbox.unit.clear();
+        outbox.is_cut = false;
     }
     if !outbox.unit.is_empty() {
         let lsn = engine.log.append(&mut outbox.unit, access.clock_ms() / 1000);

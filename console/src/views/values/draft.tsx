@@ -1,5 +1,5 @@
 // A value as text that is edited, and saved or left as it was.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ChangedError } from "../../session";
 import { Button, Failure, Field, notify } from "../../ui";
 
@@ -18,6 +18,8 @@ export function Draft<T>(props: {
   draft: Drafted<T> | null;
   onDraft: (draft: Drafted<T> | null) => void;
   mayEdit: boolean;
+  /** The server is asked for the value. */
+  isLoading: boolean;
   /** Throws ChangedError if the server has something else by now. */
   onSave: (draft: Drafted<T>) => Promise<void>;
   /** Gives up the draft, and asks the server again. */
@@ -25,13 +27,20 @@ export function Draft<T>(props: {
 }) {
   const { draft, onDraft } = props;
   const [conflict, setConflict] = useState("");
+  // Until what was saved is shown: what is typed in between would be lost.
+  const [isSaving, setSaving] = useState(false);
+  useEffect(() => {
+    if (!props.isLoading) setSaving(false);
+  }, [props.isLoading]);
   const save = async () => {
     if (draft === null) return;
+    setSaving(true);
     try {
       await props.onSave(draft);
       setConflict("");
       notify("Saved");
     } catch (error) {
+      setSaving(false);
       const { message } = error as Error;
       if (error instanceof ChangedError) setConflict(message);
       else notify(message, true);
@@ -48,15 +57,15 @@ export function Draft<T>(props: {
         value={draft?.text ?? props.text}
         onInput={(text) => onDraft({ text, base: draft ? draft.base : props.value })}
         lines={14}
-        disabled={!props.mayEdit}
+        disabled={!props.mayEdit || isSaving}
       />
       <Failure text={conflict} />
       {props.mayEdit && (
         <div class="row">
-          <Button kind="main" disabled={draft === null} onClick={() => void save()}>
+          <Button kind="main" disabled={draft === null || isSaving} onClick={() => void save()}>
             Save
           </Button>
-          <Button disabled={draft === null} onClick={leave(() => onDraft(null))}>
+          <Button disabled={draft === null || isSaving} onClick={leave(() => onDraft(null))}>
             Undo
           </Button>
           {conflict !== "" && (

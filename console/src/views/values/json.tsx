@@ -78,6 +78,7 @@ export function JsonValue(props: ValueProps) {
           text={value}
           draft={draft}
           onDraft={setDraft}
+          isLoading={loaded.isLoading}
           mayEdit={writing}
           onSave={save}
           onAnew={anew}

@@ -82,6 +82,7 @@ export function StringValue(props: ValueProps) {
           text={editable(value.text)}
           draft={draft}
           onDraft={setDraft}
+          isLoading={loaded.isLoading}
           mayEdit={isWhole && writing}
           onSave={save}
           onAnew={anew}
