@@ -199,13 +199,19 @@ fn list(options: &List) -> io::Result<bool> {
         }
     }
     if !options.json {
-        let (segments, damage) = archive.readable_segments()?;
+        let segments = segments(&archive, &mut is_whole)?;
         segments.chunk_by(Segment::is_followed_by).for_each(|range| out += &show::range(range));
-        is_whole &= damage.is_empty();
-        damage.iter().for_each(|error| eprintln!("{error}"));
     }
     output::print(out.as_bytes())?;
     Ok(is_whole)
+}
+
+/// The segments of the log that can be read. Names the others, without which the archive is not whole.
+fn segments(archive: &Archive<impl Store>, is_whole: &mut bool) -> io::Result<Vec<Segment>> {
+    let (segments, damage) = archive.readable_segments()?;
+    *is_whole &= damage.is_empty();
+    damage.iter().for_each(|error| eprintln!("{error}"));
+    Ok(segments)
 }
 
 fn show(options: &Show) -> io::Result<bool> {
@@ -332,10 +338,7 @@ fn verify(options: &Verify) -> io::Result<bool> {
         );
     }
     if options.snapshots.is_empty() {
-        let (segments, damage) = archive.readable_segments()?;
-        is_whole &= damage.is_empty();
-        damage.iter().for_each(|error| eprintln!("{error}"));
-        for segment in segments {
+        for segment in segments(&archive, &mut is_whole)? {
             if let Err(error) = archive.frames(&segment) {
                 is_whole = false;
                 eprintln!("{error}");

@@ -24,7 +24,7 @@ mod word;
 use std::sync::Arc;
 
 use mantissa_memory::small_or_large::{Borrowed, Owned};
-use mantissa_memory::{CowMap, SharedBytes, SmallOrLarge, slab};
+use mantissa_memory::{CowMap, NodeId, SharedBytes, SmallOrLarge, slab};
 
 use crate::Collection;
 use block::{Block, SLOTS};
@@ -341,20 +341,26 @@ impl Body {
         let (id, slot) = (index / SLOTS, (index % SLOTS) as usize);
         let node = self.blocks.floor_node(id);
         let node = node.filter(|&node| self.blocks.at(node).is_some_and(|block| block.id == id));
-        let Some(block) = node.and_then(|node| self.blocks.at_mut(node)) else {
+        let Some(node) = node else {
             let mut block = Block::new(id);
             block.set(slot, element);
             self.account(&block);
             self.blocks.insert(id, Arc::new(block));
             return true;
         };
-        let (texts, bytes) = (block.text_count(), block.memory_usage());
+        self.change_block(node, |block| block.set(slot, element)).unwrap_or(false)
+    }
+
+    /// Changes the block at a node, and counts what it takes then.
+    fn change_block<R>(&mut self, node: NodeId, change: impl FnOnce(&mut Block) -> R) -> Option<R> {
+        let block = self.blocks.at_mut(node)?;
+        let (len, texts, bytes) = (block.len(), block.text_count(), block.memory_usage());
         let block = Arc::make_mut(block);
-        let is_new = block.set(slot, element);
-        self.count += u64::from(is_new);
+        let changed = change(block);
+        self.count = self.count + block.len() as u64 - len as u64;
         self.texts = self.texts + block.text_count() as u64 - texts as u64;
         self.block_bytes = self.block_bytes + block.memory_usage() - bytes;
-        is_new
+        Some(changed)
     }
 
     /// The slots of a block that are in a range of indexes.
@@ -384,12 +390,7 @@ impl Body {
                 removed.account(&block);
                 removed.blocks.push(block.id, block);
             } else if block.count(from, to) != 0 {
-                let Some(block) = self.blocks.at_mut(node) else { break };
-                let (texts, bytes) = (block.text_count(), block.memory_usage());
-                let block = Arc::make_mut(block);
-                self.count -= block.remove(from, to) as u64;
-                self.texts = self.texts + block.text_count() as u64 - texts as u64;
-                self.block_bytes = self.block_bytes + block.memory_usage() - bytes;
+                self.change_block(node, |block| block.remove(from, to));
             }
         }
         (before - self.count, removed)
