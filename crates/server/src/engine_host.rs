@@ -34,7 +34,7 @@ impl Host for Network {
     }
 
     fn shut_down(&self, code: u8) -> bool {
-        let _already_stopping = self.shutdown.send(code);
+        (self.shutdown)(code);
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use mantissa_net::{Acceptor, Bound, Listener};
@@ -56,7 +56,7 @@ pub struct Network {
     /// How the kernel is asked about sockets; known once the workers run.
     pub driver_name: OnceLock<&'static str>,
     /// Told when the server is to end: the process's exit code.
-    pub shutdown: mpsc::Sender<u8>,
+    pub shutdown: Box<dyn Fn(u8) + Send + Sync>,
     /// An upgrade is under way.
     pub hands_over: AtomicBool,
     /// The number of the process that serves in the place of this one: the files of sockets and the like are
@@ -69,7 +69,11 @@ pub struct Network {
 impl Network {
     /// For this many workers, before any of them runs. `packing` says whether connections are packed on few
     /// workers. `shutdown` is told the exit code when the server is to end.
-    pub fn new(worker_count: usize, packing: bool, shutdown: mpsc::Sender<u8>) -> Arc<Self> {
+    pub fn new(
+        worker_count: usize,
+        packing: bool,
+        shutdown: impl Fn(u8) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|itself| Network {
             itself: Weak::clone(itself),
             worker_count,
@@ -85,7 +89,7 @@ impl Network {
             acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
             driver_name: OnceLock::new(),
-            shutdown,
+            shutdown: Box::new(shutdown),
             hands_over: AtomicBool::new(false),
             successor: AtomicU32::new(0),
             predecessor: Mutex::default(),
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_client_is_set_aside_only_where_others_would_wait() {
-        let network = Network::new(4, true, mpsc::channel().0);
+        let network = Network::new(4, true, |_| ());
         let now = Instant::now();
         let later = now + Duration::from_millis(ASIDE_MS + 1);
         network.note_long(0, now);
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn there_is_no_place_aside_where_all_take_part() {
         for (count, packing) in [(4, false), (1, true)] {
-            let network = Network::new(count, packing, mpsc::channel().0);
+            let network = Network::new(count, packing, |_| ());
             let now = Instant::now();
             network.note_quick(0, now);
             assert_eq!(network.aside(0, 7, now), None);

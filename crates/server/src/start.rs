@@ -142,7 +142,12 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     notice!("Mantissa {version} starts, as Redis {REDIS_VERSION} to its clients, PID: {pid}");
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let (stop_sender, stop_receiver) = mpsc::channel();
-    let network = Network::new(worker_count, config.worker_packing, stop_sender);
+    let waker = signals.waker().map_err(|error| format!("Could not copy a socket: {error}"))?;
+    let shutdown = move |code| {
+        let _already_stopping = stop_sender.send(code);
+        waker.wake();
+    };
+    let network = Network::new(worker_count, config.worker_packing, shutdown);
     let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     network.oom_score.follow_role(&engine);

@@ -1,6 +1,6 @@
 //! The signals that ask a server to end, delivered where a thread can poll or wait for them.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -42,8 +42,10 @@ const HANDLED: [(i32, Signal); 3] =
 /// once with status 1, so that a shutdown that hangs can be broken off.
 #[derive(Debug)]
 pub struct Signals {
-    /// Has a byte for each signal that came.
+    /// Has a byte for each signal that came and for each time it was woken.
     bytes: UnixStream,
+    /// The other end of `bytes`.
+    writer: UnixStream,
     /// Which signals came, in the order of [`HANDLED`]; set before the byte is written.
     came: [Arc<AtomicBool>; HANDLED.len()],
     /// The next SIGINT ends the process.
@@ -65,18 +67,22 @@ impl Signals {
             low_level::pipe::register(*number, writer.try_clone()?)?;
         }
         flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-        Ok(Signals { bytes, came, interrupted })
+        Ok(Signals { bytes, writer, came, interrupted })
     }
 
-    /// Waits for a signal, or for the time to pass; with no time given, for ever.
+    /// What ends a wait of another thread.
+    pub fn waker(&self) -> io::Result<Waker> {
+        Ok(Waker(self.writer.try_clone()?))
+    }
+
+    /// Waits for a signal. `None` when the time has passed or somebody has woken it; with no time given, it
+    /// waits for ever.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Signal>> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             if self.poll(deadline)? {
                 self.bytes.read_exact(&mut [0])?;
-                if let Some(signal) = self.take() {
-                    return Ok(Some(signal));
-                }
+                return Ok(self.take());
             } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(None);
             }
@@ -109,6 +115,17 @@ impl Signals {
     }
 }
 
+/// Ends a wait for signals.
+#[derive(Debug)]
+pub struct Waker(UnixStream);
+
+impl Waker {
+    /// Makes the wait, or the next one, return.
+    pub fn wake(&self) {
+        let _full_is_awake = (&self.0).write(&[0]);
+    }
+}
+
 impl AsFd for Signals {
     /// Readable when a signal has come.
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -134,6 +151,8 @@ mod tests {
         for number in [SIGHUP, SIGTERM, SIGTERM, SIGHUP] {
             low_level::raise(number).expect("the signal is handled");
         }
+        signals.waker().expect("a copy of a socket").wake();
+        assert_eq!(signals.wait(None).expect("poll works"), None);
         let mut rest = || signals.wait(Some(Duration::from_millis(1))).expect("poll works");
         assert_eq!([rest(), rest(), rest()], [Some(Signal::Terminate), Some(Signal::Hangup), None]);
     }

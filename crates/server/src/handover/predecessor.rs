@@ -220,7 +220,7 @@ impl<'a> Predecessor<'a> {
         notice!("Upgrade: process {} serves; clients waited for {:.1?}", self.child.id(), began.elapsed());
         self.network.successor.store(self.child.id(), Ordering::Release);
         self.send_late(&freeze);
-        let _already_stopping = self.network.shutdown.send(0);
+        (self.network.shutdown)(0);
         Ok(())
     }
 
