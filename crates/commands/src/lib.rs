@@ -38,6 +38,7 @@ mod series;
 mod series_settings;
 mod set;
 mod settings;
+pub mod slots;
 mod sort;
 mod sorted_set;
 pub mod spec;

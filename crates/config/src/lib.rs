@@ -136,6 +136,11 @@ impl Config {
         self.file.as_deref()
     }
 
+    /// What the server is to its clients: `cluster` or `standalone`.
+    pub fn mode(&self) -> &'static str {
+        if self.cluster_emulated { "cluster" } else { "standalone" }
+    }
+
     /// `CONFIG GET`: the settings whose names match any of the patterns, each name once. A name that was
     /// given in full comes back as it was spelled, also if patterns do not show it; the others follow in
     /// alphabetical order.

@@ -23,7 +23,11 @@ const DUPLICATE_USER: &str = "Duplicate user found. A user can only be defined o
 
 /// The directives that change whose data a server has and have no effect yet, and what would start instead.
 const UNSUPPORTED: [(&str, &str); 2] = [
-    ("cluster-enabled", "clusters are not supported yet: a server that claims all slots would start"),
+    (
+        "cluster-enabled",
+        "clusters are not supported yet: a server that claims all slots would start \
+         ('cluster-emulated yes' lets clients of a cluster use this one)",
+    ),
     ("loadmodule", "modules are not supported: a server without their commands and types would start"),
 ];
 

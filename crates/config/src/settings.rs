@@ -824,9 +824,13 @@ settings! {
     repl_rdb_channel: bool = "repl-rdb-channel", Bool, "yes", HIDDEN | INERT;
 
     section "Cluster",
-        "Cluster mode is not implemented yet. Commands of many keys work over any keys of one server, on \
-        all its cores.";
+        "A cluster of several primaries is not implemented yet. Commands of many keys work over any keys of \
+        one server, on all its cores. With `cluster-emulated` clients of a cluster can use it.";
 
+    /// Answers clients of a cluster as one of which this server, or its primary, has all slots, with its
+    /// replicas as theirs. A replica sends requests with keys to its primary (`-MOVED`), but for reads after
+    /// READONLY. Keys of different slots may be used together.
+    cluster_emulated: bool = "cluster-emulated", Bool, "no", IMMUTABLE;
     /// Runs as a node of a cluster.
     cluster_enabled: bool = "cluster-enabled", Bool, "no", IMMUTABLE | INERT;
     /// The file in which a node keeps its view of the cluster.
@@ -855,23 +859,25 @@ settings! {
     cluster_allow_pubsubshard_when_down: bool = "cluster-allow-pubsubshard-when-down", Bool, "yes", INERT;
     /// The most bytes that wait for another node; 0 is no limit.
     cluster_link_sendbuf_limit: u64 = "cluster-link-sendbuf-limit", MEMORY, "0", INERT;
-    /// The address told to other nodes; empty is the real one.
-    cluster_announce_ip: String = "cluster-announce-ip", Text, "", INERT;
-    /// The host name told to other nodes.
-    cluster_announce_hostname: String = "cluster-announce-hostname", Checked(check_hostname), "", INERT;
+    /// The address told to clients of a cluster and, without `replica-announce-ip`, to the primary; empty is the
+    /// real one.
+    cluster_announce_ip: String = "cluster-announce-ip", Text, "", 0;
+    /// The host name told to clients of a cluster.
+    cluster_announce_hostname: String = "cluster-announce-hostname", Checked(check_hostname), "", 0;
     /// The name of the node in logs.
     cluster_announce_human_nodename: String = "cluster-announce-human-nodename", Checked(check_node_name),
         "", INERT;
-    /// The port told to other nodes; 0 is the real one.
-    cluster_announce_port: u16 = "cluster-announce-port", PORT, "0", INERT;
-    /// The TLS port told to other nodes; 0 is the real one.
-    cluster_announce_tls_port: u16 = "cluster-announce-tls-port", PORT, "0", INERT;
-    /// The port of the cluster bus told to other nodes; 0 is the real one.
-    cluster_announce_bus_port: u16 = "cluster-announce-bus-port", PORT, "0", INERT;
+    /// The port told to clients of a cluster and, without `replica-announce-port`, to the primary; 0 is the real
+    /// one.
+    cluster_announce_port: u16 = "cluster-announce-port", PORT, "0", 0;
+    /// The TLS port told to clients of a cluster; 0 is the real one.
+    cluster_announce_tls_port: u16 = "cluster-announce-tls-port", PORT, "0", 0;
+    /// The port of the cluster bus told to clients of a cluster; 0 is the port plus 10000. Nobody listens there.
+    cluster_announce_bus_port: u16 = "cluster-announce-bus-port", PORT, "0", 0;
     /// How clients are told of nodes: by `ip`, by `hostname`, or not at all (`unknown-endpoint`).
     cluster_preferred_endpoint_type: EndpointType = "cluster-preferred-endpoint-type",
         Choice(EndpointType::NAMES),
-        "ip", INERT;
+        "ip", 0;
     /// Percent of commands that are checked for use in a cluster.
     cluster_compatibility_sample_ratio: u32 = "cluster-compatibility-sample-ratio", PERCENT, "0", INERT;
     /// Keeps statistics of each slot.

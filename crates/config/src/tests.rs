@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 56] = [
+const OURS: [&str; 57] = [
+    "cluster-emulated",
     "aof-reserve-size",
     "archive-keep-daily",
     "archive-keep-hourly",
@@ -514,7 +515,8 @@ const LINES: &[(&str, Option<&str>)] = &[
 ];
 
 const CLUSTER: &str = "'cluster-enabled' has no effect: clusters are not supported yet: a server that claims \
-                       all slots would start. 'ignore-unsupported-directives yes' starts it anyway";
+                       all slots would start ('cluster-emulated yes' lets clients of a cluster use this \
+                       one). 'ignore-unsupported-directives yes' starts it anyway";
 const LOADMODULE: &str = "'loadmodule' has no effect: modules are not supported: a server without their \
                           commands and types would start. 'ignore-unsupported-directives yes' starts it \
                           anyway";

@@ -21,7 +21,7 @@ use crate::session::{BlockedClient, Session, flag};
 use mantissa_config::Config;
 
 pub use rights::{check_found, check_options, note_failed_login, try_run};
-pub use role::{AWAITS_ROLE, READ_ONLY, is_redirected, is_redirection, redirection_of};
+pub use role::{AWAITS_ROLE, READ_ONLY, Redirection};
 
 /// The refusal of commands that may need memory when there is none.
 pub const OUT_OF_MEMORY: Error = Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");

@@ -10,7 +10,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Kind, ShardSet, Waiter};
 use mantissa_sys::clock;
 
-use crate::admission;
+use crate::admission::{self, Redirection};
 use crate::calls;
 use crate::context::Context;
 use crate::engine::Engine;
@@ -213,14 +213,16 @@ pub fn release_all_for_role_change(engine: &Engine, primary: &Address) {
     const REASON: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
                           (master -> replica?)";
     let all: Vec<_> = engine.blocked.lock().values().cloned().collect();
+    let config = &engine.active_config().config;
     for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
         let mut error = Reply::new(blocked.protocol);
-        let follows = blocked.session.has(flag::REDIRECTED) && !blocked.blocking.keys.is_empty();
+        let (client, args) = (&blocked.session, blocked.args.as_args());
+        let follows = client.has(flag::REDIRECTED) || config.cluster_emulated;
+        let follows = follows && !blocked.blocking.keys.is_empty();
         if !follows {
             error.error(REASON);
-        } else if admission::is_redirected(engine, &blocked.session, blocked.command, blocked.args.as_args())
-        {
-            error.error_bytes(admission::redirection_of(primary).bytes());
+        } else if let Some(sent) = Redirection::of(engine, config, client, blocked.command, args) {
+            error.error_bytes(sent.error(engine, primary).bytes());
         } else {
             continue;
         }

@@ -252,7 +252,7 @@ fn reject(
     context.engine.keyspace.release_kept();
     if command.is_some_and(|command| command.info.traits.has(Traits::RUNS_QUEUE)) {
         transaction::end(context, session);
-        if !admission::is_redirection(&error) {
+        if !admission::Redirection::is_error(&error) {
             let reason = error.text().trim_start_matches("ERR ").to_owned();
             error = Error::new(format!("EXECABORT Transaction discarded because of: {reason}"));
         }

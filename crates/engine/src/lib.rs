@@ -67,6 +67,7 @@ pub mod snapshot;
 pub mod state;
 pub mod stats;
 pub mod tier;
+mod topology;
 pub mod tracking;
 pub mod transaction;
 mod turnover;

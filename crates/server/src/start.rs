@@ -290,7 +290,7 @@ fn tell_place(config: &Config, network: &Network) {
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         places.push_str(&format!(", unixsocket={path}"));
     }
-    notice!("Running mode=standalone, {places}, process {}.", std::process::id());
+    notice!("Running mode={}, {places}, process {}.", config.mode(), std::process::id());
     match config.file() {
         Some(file) => notice!("Configuration file: {}", file.display()),
         None => notice!("No configuration file: defaults, and what the command line says"),

@@ -1,7 +1,9 @@
 //! What a replica refuses: writes of its clients, and reads while its data are stale.
 
+use mantissa_commands::slots::slot_of;
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Error, Outcome};
+use mantissa_commands::{Error, Outcome, find_keys};
+use mantissa_config::Config;
 use mantissa_protocol::Args;
 
 use super::{is_write, write_refusal};
@@ -11,6 +13,7 @@ use crate::invocation::Command;
 use crate::session::{Session, SharedSession, flag};
 use crate::state::failover::FailoverState;
 use crate::state::replication::Address;
+use crate::topology;
 
 /// The refusal of writes on a replica.
 pub const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
@@ -33,7 +36,7 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
     if obeys(session) {
         return Ok(());
     }
-    if session.shared.has(flag::REDIRECTED) {
+    if session.shared.has(flag::REDIRECTED) || context.active.config.cluster_emulated {
         redirect(context, session, command, args)?;
     }
     let refuses = |command: &Command, args: Args<'_>| {
@@ -55,43 +58,75 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
     }
 }
 
-/// Sends a client that has said that it follows (CLIENT CAPA REDIRECT) to the primary, unless it asks for no
-/// data.
+/// Sends a client that follows to the primary, unless it asks for no data: a client of a cluster, or one that
+/// has said so (CLIENT CAPA REDIRECT).
 fn redirect(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
-    let engine = context.engine;
-    let goes = |command: &Command, args: Args<'_>| is_redirected(engine, &session.shared, command, args);
-    let goes = match &session.transaction {
+    let (engine, config) = (context.engine, &context.active.config);
+    let sent =
+        |command: &Command, args: Args<'_>| Redirection::of(engine, config, &session.shared, command, args);
+    let redirection = match &session.transaction {
         Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
-            transaction.queue.iter().any(|queued| goes(queued.command, queued.args.as_args()))
+            transaction.queue.iter().find_map(|queued| sent(queued.command, queued.args.as_args()))
         }
-        _ => goes(command, args),
+        _ => sent(command, args),
     };
-    if !goes {
-        return Ok(());
-    }
+    let Some(redirection) = redirection else { return Ok(()) };
     // The target may be a replica yet, and would send the client back.
     if engine.replication.failover.state() == FailoverState::InProgress {
         return Err(AWAITS_ROLE);
     }
     engine.keyspace.release_kept();
-    let primary = engine.replication.primary.lock();
-    primary.as_ref().map_or(Ok(()), |address| Err(redirection_of(address)))
+    let primary = engine.replication.primary.lock().clone();
+    primary.map_or(Ok(()), |address| Err(redirection.error(engine, &address)))
 }
 
-/// Whether a client is sent to the primary for this: it can follow, and writes, or reads without READONLY.
-pub fn is_redirected(engine: &Engine, client: &SharedSession, command: &Command, args: Args<'_>) -> bool {
-    let reads = || command.info.flags.has(Flags::READONLY) && !client.has(flag::READONLY);
-    client.has(flag::REDIRECTED) && (reads() || is_write(engine, command, args))
+/// How a replica sends a client to its primary.
+#[derive(Clone, Copy, Debug)]
+pub enum Redirection {
+    /// Of a client of a cluster: the slot of the first key.
+    Moved(u16),
+    /// Of a client that has said that it follows.
+    Redirect,
 }
 
-/// The error that names the primary.
-pub fn redirection_of(Address { host, port }: &Address) -> Error {
-    Error::new(format!("REDIRECT {host}:{port}"))
-}
+impl Redirection {
+    /// How a client is sent to the primary for this; `None` if it is not. It follows, and writes, or reads
+    /// without READONLY.
+    pub fn of(
+        engine: &Engine,
+        config: &Config,
+        client: &SharedSession,
+        command: &Command,
+        args: Args<'_>,
+    ) -> Option<Redirection> {
+        let may_read = client.has(flag::READONLY);
+        if config.cluster_emulated {
+            if may_read && !is_write(engine, command, args) {
+                return None;
+            }
+            let keys = find_keys(command.info, args).unwrap_or_default();
+            return keys.first().map(|key| Redirection::Moved(slot_of(args.at(key.index))));
+        }
+        let reads = || command.info.flags.has(Flags::READONLY) && !may_read;
+        let is_sent = client.has(flag::REDIRECTED) && (reads() || is_write(engine, command, args));
+        is_sent.then_some(Redirection::Redirect)
+    }
 
-/// Whether an error is of [`redirection_of`].
-pub fn is_redirection(error: &Error) -> bool {
-    error.bytes().starts_with(b"REDIRECT ")
+    /// The error that names the primary.
+    pub fn error(self, engine: &Engine, primary: &Address) -> Error {
+        match self {
+            Redirection::Moved(slot) => {
+                let (host, port) = topology::endpoint(engine, primary);
+                Error::new(format!("MOVED {slot} {host}:{port}"))
+            }
+            Redirection::Redirect => Error::new(format!("REDIRECT {}:{}", primary.host, primary.port)),
+        }
+    }
+
+    /// Whether an error is of [`Redirection::error`].
+    pub fn is_error(error: &Error) -> bool {
+        [&b"REDIRECT "[..], b"MOVED "].iter().any(|start| error.bytes().starts_with(start))
+    }
 }
 
 /// Whether a command that a script calls may run on a server of this role.

@@ -143,7 +143,7 @@ fn write_greeting(engine: &Engine, session: &Session, reply: &mut Reply) {
     reply.bulk(b"id");
     reply.integer(session.shared.id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(engine.active_config().config.mode().as_bytes());
     reply.bulk(b"role");
     reply.bulk(if engine.replication.is_replica() { &b"replica"[..] } else { b"master" });
     reply.bulk(b"modules");

@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::log::{self, notice, warning};
 use crate::state::failover::FailoverState;
 use crate::state::replication::{Address, History, LinkState};
+use crate::topology;
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
@@ -220,17 +221,12 @@ impl<'e> Link<'e> {
     fn options(&self) -> Options {
         let (engine, active) = (self.engine, self.engine.active_config());
         let config = &active.config;
-        let port = match (config.replica_announce_port, config.tls_replication) {
-            (0, true) if config.tls_port != 0 => config.tls_port,
-            (0, _) => engine.host().facts().port,
-            (port, _) => port,
-        };
         let wanted = (engine.replication.history().id, engine.replication.offset_of(engine.log.end()) + 1);
         Options {
             user: config.masteruser.clone(),
             password: config.masterauth.clone(),
-            port,
-            address: config.replica_announce_ip.clone(),
+            port: topology::listening_port(engine, config),
+            address: topology::announced_ip(config).to_owned(),
             wanted: (!self.starts_over).then_some(wanted),
             ahead_bytes_max: ahead_bytes_max(config),
             takes_over: engine.replication.failover.state() == FailoverState::InProgress,

@@ -72,6 +72,7 @@ pub fn become_replica(engine: &Engine, all: &LockedShards<'_>, address: Address)
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
     engine.host().role_changed(engine);
+    *replication.link.peer.lock() = None;
     blocking::release_all_for_role_change(engine, &address);
     *replication.primary.lock() = Some(address);
     // What a former one sends is no longer applied.

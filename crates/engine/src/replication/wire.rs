@@ -69,6 +69,7 @@ impl<'e> Wire<'e> {
             (Some(remote), Some(local)) => Peer::Tcp { remote, local },
             _ => Peer::Embedded,
         };
+        *self.engine.replication.link.peer.lock() = Some(peer.clone());
         let user = acl::superuser(self.engine.registry, &self.engine.active_config().config);
         let id = self.engine.next_client_id();
         let descriptor = self.stream.descriptor();

@@ -244,6 +244,8 @@ pub struct Link {
     state: AtomicU8,
     /// Grows with each change of the primary: a link with another number ends.
     pub epoch: AtomicU64,
+    /// The ends of the last connection to this primary.
+    pub peer: Mutex<Option<Peer>>,
     /// When something last came from the primary, Unix time in ms.
     pub heard_ms: AtomicI64,
     /// Since when the link is down, Unix time in s; 0 if it is up or never was.
@@ -312,6 +314,7 @@ impl Link {
         self.down_since_s.store(0, Ordering::Relaxed);
         self.attempts.store(0, Ordering::Relaxed);
         self.attempts_total.store(0, Ordering::Relaxed);
+        *self.peer.lock() = None;
     }
 
     /// Whether the link with this number is the present one. Does not change while the caller holds a shard.

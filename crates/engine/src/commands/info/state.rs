@@ -24,7 +24,7 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     lines.add("redis_git_sha1", "00000000");
     lines.add("redis_git_dirty", 0);
     lines.add("redis_build_id", 0);
-    lines.add("redis_mode", "standalone");
+    lines.add("redis_mode", config.mode());
     lines.add("os", &*OPERATING_SYSTEM);
     lines.add("arch_bits", usize::BITS);
     lines.add("monotonic_clock", "POSIX clock_gettime");
@@ -155,8 +155,8 @@ pub(super) fn threads(lines: &mut Lines, source: &Source) {
     }
 }
 
-pub(super) fn cluster(lines: &mut Lines, _source: &Source) {
-    lines.add("cluster_enabled", 0);
+pub(super) fn cluster(lines: &mut Lines, source: &Source) {
+    lines.add("cluster_enabled", u8::from(source.active.config.cluster_emulated));
 }
 
 pub(super) fn keyspace(lines: &mut Lines, source: &Source) {
