@@ -1,9 +1,8 @@
 //! Active expiry: finding expired keys that no command accesses.
 //!
-//! There is no second table of keys that expire, so a walk looks at all entries of the databases that have
-//! any, a part of one shard at a time, and goes on where it stopped
-//! ([`mantissa_store::Database::expire_cursor`]). Databases without keys that expire cost nothing. What is
-//! found is removed as any expired key is, so that it is logged and published.
+//! There is no second table of keys that expire. A database knows in which small parts of its table a key may
+//! have expired ([`mantissa_store::Database::visit_due`]), and these are looked through, some at a time. What
+//! is found is removed as any expired key is, so that it is logged and published.
 //!
 //! Hashes with fields that have an expiry are listed by the earliest of these
 //! ([`mantissa_store::Database::hashes_with_expired_fields`]), so that only those with expired fields are
@@ -11,7 +10,7 @@
 //! be read first, which is left to the caller.
 
 use mantissa_store::cold::Cold;
-use mantissa_store::{Entry, KeyHash, ListedHash};
+use mantissa_store::{Entry, ListedHash};
 use smallvec::SmallVec;
 
 use crate::access::{Access, Unread};
@@ -26,11 +25,15 @@ pub struct ExpireProgress {
     pub with_expiry: usize,
     /// Keys removed.
     pub removed: usize,
-    /// Databases that have been walked to the end; the next call begins them anew.
-    pub finished: usize,
+    /// Keys with an expiry that the shard had before, over all databases.
+    pub keys: usize,
+    /// Entries were looked at, and there are more to be because tables have grown: soon it will be known where
+    /// the next expires.
+    pub is_behind: bool,
 }
 
-/// Looks at about `entries_max` entries of a shard, over all databases, and removes those that have expired.
+/// Looks at about `entries_max` entries of a shard, over all databases, among those that may have expired, and
+/// removes those that have. Nothing is visited if nothing has expired.
 /// The shard must be locked by `access`, whose effects are to be committed afterwards. Values on disk that
 /// have to be read before their fields can be removed are added to `unread`.
 pub fn expire_cycle(
@@ -43,6 +46,7 @@ pub fn expire_cycle(
     let mut progress = ExpireProgress::default();
     // There may be many, most of them empty.
     let mut databases: SmallVec<[usize; 16]> = access.visit_shard(shard, |shard| {
+        progress.keys = shard.databases.iter().map(|database| database.with_expiry_len()).sum();
         let numbered = shard.databases.iter().enumerate();
         numbered.filter(|(_, database)| database.has_expiries()).map(|(number, _)| number).collect()
     });
@@ -72,41 +76,39 @@ fn walk(
     progress: &mut ExpireProgress,
 ) {
     let now_ms = access.now_ms();
-    let sampled = access.settings().sample_expiries;
-    let hasher = access.keyspace().hasher();
-    let mut due: Vec<Box<[u8]>> = Vec::new();
-    let mut kept: Vec<KeyHash> = Vec::new();
-    let (mut visited, mut with_expiry) = (0, 0);
-    let is_finished = access.visit_shard(shard, |shard| {
-        let database = &mut shard.databases[database];
-        database.sample_expiries(sampled && database.with_expiry_len() > 0);
-        if database.with_expiry_len() == 0 {
-            return false;
-        }
-        loop {
-            let cursor = database.scan(database.expire_cursor, |entry| {
-                visited += 1;
-                let Some(time) = entry.expiry() else { return };
-                with_expiry += 1;
-                if time <= now_ms {
-                    due.push(entry.key().into());
-                } else if sampled {
-                    kept.push(hasher.hash(entry.key()));
-                }
-            });
-            database.expire_cursor = cursor;
-            if cursor == 0 || visited >= entries_max {
-                kept.drain(..).for_each(|hash| database.note_with_expiry(hash));
-                return cursor == 0;
-            }
-        }
-    });
-    progress.visited += visited;
-    progress.with_expiry += with_expiry;
-    progress.finished += usize::from(is_finished);
     access.select(database);
-    for key in &due {
-        progress.removed += usize::from(access.remove_if_expired(key));
+    let mut due: Vec<Box<[u8]>> = Vec::new();
+    let mut left = entries_max;
+    while left > 0 {
+        let (mut visited, mut with_expiry) = (0, 0);
+        let is_found = access.visit_shard(shard, |shard| {
+            shard.databases[database].visit_due(now_ms, |entry| {
+                visited += 1;
+                let Some(time) = entry.expiry() else { return false };
+                with_expiry += 1;
+                let is_due = time <= now_ms;
+                if is_due {
+                    due.push(entry.key().into());
+                }
+                is_due
+            })
+        });
+        if !is_found {
+            break;
+        }
+        progress.is_behind |= access.visit_shard(shard, |shard| shard.databases[database].visits_in_vain());
+        for key in due.drain(..) {
+            if access.remove_if_expired(&key) {
+                progress.removed += 1;
+                continue;
+            }
+            let hash = access.keyspace().hash(&key);
+            access.visit_shard(shard, |shard| shard.databases[database].note_expiry(hash, &key));
+        }
+        progress.visited += visited;
+        progress.with_expiry += with_expiry;
+        // Tables of few entries have parts without any.
+        left = left.saturating_sub(visited.max(1));
     }
 }
 
@@ -187,6 +189,8 @@ fn remove_fields(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::testing::Bench;
 
@@ -203,10 +207,9 @@ mod tests {
         for shard in 0..bench.keyspace.shard_count() {
             let (progress, effects) = bench.with_shard(shard, |access| {
                 let mut total = ExpireProgress::default();
-                while total.finished == 0 {
+                loop {
                     let part = expire_cycle(access, shard, 4, &mut Vec::new());
                     total.removed += part.removed;
-                    total.finished += part.finished;
                     if part.visited == 0 {
                         break;
                     }
@@ -219,5 +222,92 @@ mod tests {
         }
         assert_eq!((removed, logged), (500, 500));
         assert_eq!(bench.run("DBSIZE"), ":1500\r\n");
+    }
+
+    /// Runs the cycle in all shards until nothing is due, and returns what it did in all.
+    fn run_all(bench: &mut Bench) -> ExpireProgress {
+        let mut total = ExpireProgress::default();
+        for shard in 0..bench.keyspace.shard_count() {
+            loop {
+                let work = |access: &mut Access<'_>| expire_cycle(access, shard, 200, &mut Vec::new());
+                let (part, _) = bench.with_shard(shard, work);
+                total.visited += part.visited;
+                total.removed += part.removed;
+                if part.visited == 0 {
+                    break;
+                }
+            }
+        }
+        total
+    }
+
+    #[test]
+    fn a_key_that_expires_is_found_among_many_that_do_not() {
+        let mut bench = Bench::new();
+        for number in 0..100_000 {
+            bench.run(&format!("SET eternal:{number} x"));
+        }
+        for round in 0..3 {
+            bench.run("SET k x PX 10");
+            assert_eq!(run_all(&mut bench).removed, 0);
+            bench.now_ms += 10;
+            let progress = run_all(&mut bench);
+            assert_eq!(progress.removed, 1);
+            // The first time nothing is known of how keys are spread over a table that has grown.
+            assert!(round == 0 || progress.visited <= 1_000, "{progress:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_has_expired_is_removed() {
+        let mut bench = Bench::new();
+        let mut model: HashMap<u64, Option<i64>> = HashMap::new();
+        let mut state = 20_261_130_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for phase in 0..40 {
+            // Tables grow and shrink.
+            let keys = if phase % 8 < 5 { 30_000 } else { 300 };
+            for _ in 0..3_000 {
+                let (key, ms) = (random(keys), 1 + random(200) as i64);
+                let is_there = model.contains_key(&key);
+                match random(6) {
+                    0 | 1 => {
+                        bench.run(&format!("SET {key} x"));
+                        model.insert(key, None);
+                    }
+                    2 => {
+                        bench.run(&format!("SET {key} x PX {ms}"));
+                        model.insert(key, Some(bench.now_ms + ms));
+                    }
+                    3 if is_there => {
+                        bench.run(&format!("PEXPIRE {key} {ms}"));
+                        model.insert(key, Some(bench.now_ms + ms));
+                    }
+                    4 if is_there => {
+                        bench.run(&format!("PERSIST {key}"));
+                        model.insert(key, None);
+                    }
+                    _ => {
+                        bench.run(&format!("DEL {key}"));
+                        model.remove(&key);
+                    }
+                }
+            }
+            if phase % 8 == 5 {
+                let gone: Vec<u64> = model.keys().copied().filter(|&key| key >= 300).collect();
+                for key in gone {
+                    bench.run(&format!("DEL {key}"));
+                    model.remove(&key);
+                }
+            }
+            bench.now_ms += random(150) as i64;
+            let now_ms = bench.now_ms;
+            model.retain(|_, expiry| expiry.is_none_or(|expiry| expiry > now_ms));
+            run_all(&mut bench);
+            assert_eq!(bench.run("DBSIZE"), format!(":{}\r\n", model.len()), "phase {phase}");
+        }
     }
 }

@@ -32,8 +32,6 @@ pub struct Settings {
     pub notify: u32,
     /// How the access clock is kept.
     pub access_clock: AccessClock,
-    /// Whether some of the keys that expire are to be known, for evicting them.
-    pub sample_expiries: bool,
     /// `hll-sparse-max-bytes`: up to how many bytes a HyperLogLog is sparse.
     pub sparse_hyperloglog_bytes_max: usize,
     /// `rdbcompression`: whether DUMP compresses strings.
@@ -61,7 +59,6 @@ impl Default for Settings {
             string_bytes_max: 512 << 20,
             notify: 0,
             access_clock: AccessClock::LeastRecentlyUsed,
-            sample_expiries: false,
             sparse_hyperloglog_bytes_max: 3000,
             compress_dumps: true,
             lazy_user_del: false,

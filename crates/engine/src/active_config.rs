@@ -7,7 +7,6 @@ use mantissa_commands::{
 use mantissa_store::EncodingLimits;
 use mantissa_store::series::{DuplicatePolicy, expect_links};
 
-use crate::memory_limit::Policy;
 use mantissa_config::{Config, MaxmemoryPolicy, SeriesEncoding, SeriesPolicy};
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
@@ -62,7 +61,6 @@ fn settings(config: &Config) -> Settings {
         string_bytes_max: config.proto_max_bulk_len,
         notify: config.notify_keyspace_events,
         access_clock,
-        sample_expiries: Policy::needs_expiry_sample(config),
         sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
         compress_dumps: config.rdbcompression,
         lazy_user_del: config.lazyfree_lazy_user_del,

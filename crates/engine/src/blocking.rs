@@ -26,6 +26,8 @@ use crate::tier::fetch;
 const NEVER_MS: i64 = i64::MAX;
 /// Time until a command that could not be run again is tried once more.
 const BUSY_MS: i64 = 10;
+/// Least time between two runs of a command that waits for time to pass, in ms.
+const AGAIN_MS: i64 = 10;
 
 /// The blocked clients of a worker by the times at which something is to be done about them.
 #[derive(Default)]
@@ -296,7 +298,8 @@ fn run_again(context: &mut Context, blocked: &BlockedClient) -> Option<i64> {
     shard_access::with_locked(context, None, blocked.database, locked, |access| {
         blocked.blocking.keys.iter().for_each(|key| access.signal(key));
     });
-    let next_ms = blocked.again_wanted_ms.load(Ordering::Relaxed).max(context.now_ms.saturating_add(1));
+    let next_ms =
+        blocked.again_wanted_ms.load(Ordering::Relaxed).max(context.now_ms.saturating_add(AGAIN_MS));
     blocked.waiting.lock().then_some(next_ms)
 }
 
@@ -342,7 +345,13 @@ impl Deadlines {
             let blocked = context.engine.blocked.lock().get(&session).map(Arc::clone);
             let is_due = |blocked: &Arc<BlockedClient>| blocked.again_at_ms.load(Ordering::Relaxed) == at_ms;
             let Some(blocked) = blocked.filter(is_due) else { continue };
-            if let Some(next_ms) = run_again(context, &blocked) {
+            let wanted_ms = blocked.again_wanted_ms.load(Ordering::Relaxed);
+            // Another client that waits for the same key may have had all of them run meanwhile.
+            let next_ms = match wanted_ms > context.now_ms {
+                true => Some(wanted_ms),
+                false => run_again(context, &blocked),
+            };
+            if let Some(next_ms) = next_ms {
                 blocked.again_at_ms.store(next_ms, Ordering::Relaxed);
                 self.add_again(&blocked);
             }

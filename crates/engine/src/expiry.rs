@@ -1,9 +1,11 @@
 //! Active expiry: removes expired keys that no command looks up.
 //!
-//! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
-//! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
-//! time (more with `active-expire-effort`). A shard is locked for one step at a time: at most
-//! [`STEP_ENTRIES`] entries, a fraction of a millisecond. Where there are more shards the steps are smaller.
+//! Ten times a second (`hz`) the background thread looks at each shard in turn, where it has parts in which
+//! something may have expired. Where many of the keys that it comes across have expired, it goes on with the
+//! same shard, for up to a quarter of its time (more with `active-expire-effort`); so it does once after a table
+//! has grown. A shard is locked for one
+//! step at a time: about [`STEP_ENTRIES`] entries, a fraction of a millisecond. Where there are more shards the
+//! steps are smaller.
 
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
@@ -19,16 +21,24 @@ use crate::shard_access::try_with_shard;
 const STEP_ENTRIES: usize = 200;
 /// Entries of the first steps of a round in all shards.
 const ROUND_ENTRIES: usize = 64 * STEP_ENTRIES;
-/// Keys over which the share of expired ones is averaged; then both counts are halved.
-const MEMORY_KEYS: u64 = 1_000;
+/// The weight of a round in the share of keys that were found expired.
+const ROUND_WEIGHT: f64 = 0.05;
 
 /// The walk over all shards.
 #[derive(Default)]
 pub struct Expirer {
     next_shard: usize,
-    /// Keys with an expiry that were looked at lately, and how many of them had expired.
-    seen: u64,
-    stale: u64,
+    /// The percentage of the keys with an expiry that a round finds expired, averaged over rounds.
+    stale_percent: f64,
+}
+
+/// What the steps of a round in all shards have found.
+#[derive(Default)]
+struct Round {
+    /// Keys with an expiry.
+    keys: usize,
+    /// Those that were removed.
+    removed: usize,
 }
 
 impl Expirer {
@@ -41,8 +51,9 @@ impl Expirer {
         let acceptable_percent = u64::from(10 - effort);
         let (began, count) = (clock::now(), context.engine.keyspace.shard_count());
         let mut is_timed_out = false;
+        let mut round = Round::default();
         for _ in 0..count {
-            is_timed_out = !self.walk_shard(context, acceptable_percent, began + budget);
+            is_timed_out = !self.walk_shard(context, acceptable_percent, began + budget, &mut round);
             if is_timed_out {
                 break;
             }
@@ -52,22 +63,28 @@ impl Expirer {
         figures.rounds_timed_out.fetch_add(u64::from(is_timed_out), Ordering::Relaxed);
         let spent = clock::since(began);
         figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
-        figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);
+        let percent = round.removed as f64 * 100.0 / round.keys.max(1) as f64;
+        self.stale_percent += (percent.min(100.0) - self.stale_percent) * ROUND_WEIGHT;
+        figures.stale_basis_points.store((self.stale_percent * 100.0) as u64, Ordering::Relaxed);
         calls::note_latency(context, "expire-cycle", spent.as_nanos() as u64);
     }
 
-    /// Walks on in the next shard for as long as it pays. False if the time was up before.
-    fn walk_shard(&mut self, context: &mut Context, acceptable_percent: u64, deadline: Instant) -> bool {
-        let is_stale = |stale: usize, seen: usize| stale as u64 * 100 > seen as u64 * acceptable_percent;
+    /// Goes through the next shard for as long as it pays. False if the time was up before.
+    fn walk_shard(
+        &mut self,
+        context: &mut Context,
+        acceptable_percent: u64,
+        deadline: Instant,
+        round: &mut Round,
+    ) -> bool {
+        let mut is_first = true;
         while let Some(progress) = step(context, self.next_shard) {
-            self.note(progress);
-            let goes_on = if progress.with_expiry == 0 {
-                // Keys with an expiry are rare here: what was seen elsewhere tells whether to look for them.
-                progress.visited > 0 && is_stale(self.stale as usize, self.seen as usize)
-            } else {
-                is_stale(progress.removed, progress.with_expiry)
-            };
-            if !goes_on || progress.finished > 0 {
+            if std::mem::take(&mut is_first) {
+                round.keys += progress.keys;
+            }
+            round.removed += progress.removed;
+            let (removed, seen) = (progress.removed as u64, progress.with_expiry as u64);
+            if removed * 100 <= seen * acceptable_percent && !progress.is_behind {
                 return true;
             }
             if clock::now() >= deadline {
@@ -75,14 +92,6 @@ impl Expirer {
             }
         }
         true
-    }
-
-    fn note(&mut self, progress: ExpireProgress) {
-        self.seen += progress.with_expiry as u64;
-        self.stale += progress.removed as u64;
-        while self.seen > MEMORY_KEYS {
-            (self.seen, self.stale) = (self.seen / 2, self.stale / 2);
-        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hashbrown::HashMap;
 
 use crate::ahead::Ahead;
+use crate::deadlines::Deadlines;
 use crate::entry::Entry;
-use crate::expiry_sample::ExpirySample;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::label_index::LabelIndex;
 use crate::series::Label;
@@ -27,12 +27,8 @@ pub struct Database {
     pub(crate) hasher: KeyHasher,
     expiries: Expiries,
     pub(crate) observers: Observers,
-    /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
-    pub expire_cursor: u64,
     /// The hash after which the walk goes on that looks for expired fields.
     pub fields_cursor: Option<ListedHash>,
-    /// Where the walk that looks for keys to evict goes on.
-    pub evict_cursor: u64,
 }
 
 /// A hash with fields that have an expiry: the one under which it is listed, a Unix time in ms, and its key.
@@ -48,17 +44,17 @@ struct Expiries {
     hashes: BTreeSet<ListedHash>,
     /// Series by their labels.
     labels: LabelIndex,
-    /// Some of the keys with an expiry, while an eviction policy needs them.
-    sample: Option<ExpirySample>,
+    /// Which parts of the table to look at for expired keys, and for keys with an expiry.
+    deadlines: Deadlines,
 }
 
 impl Expiries {
     /// Counts an entry that has been added.
     #[inline]
     fn enter(&mut self, hash: KeyHash, entry: &mut Entry) {
-        if entry.expiry().is_some() {
+        if let Some(expiry) = entry.expiry() {
             self.keys += 1;
-            self.note(hash);
+            self.deadlines.note(hash, expiry);
         }
         self.track(entry);
         self.labels.add(entry);
@@ -77,20 +73,12 @@ impl Expiries {
         self.labels.remove(entry);
     }
 
-    /// Adds a key with an expiry to the sample.
-    #[inline]
-    fn note(&mut self, hash: KeyHash) {
-        if let Some(sample) = &mut self.sample {
-            sample.note(hash);
-        }
-    }
-
     /// Updates the counts after a key's expiry has been set or removed.
     #[inline]
     fn expiry_changed(&mut self, hash: KeyHash, before: Option<i64>, after: Option<i64>) {
         self.keys = self.keys + usize::from(after.is_some()) - usize::from(before.is_some());
-        if after.is_some() && before.is_none() {
-            self.note(hash);
+        if let Some(expiry) = after {
+            self.deadlines.note(hash, expiry);
         }
     }
 
@@ -253,9 +241,7 @@ impl Database {
             hasher,
             expiries: Expiries::default(),
             observers: Observers::default(),
-            expire_cursor: 0,
             fields_cursor: None,
-            evict_cursor: 0,
         }
     }
 
@@ -291,8 +277,8 @@ impl Database {
     /// Whether keys or fields have an expiry, or had one when they were last looked through.
     #[inline]
     pub fn has_expiries(&self) -> bool {
-        let Expiries { keys, hashes, sample, .. } = &self.expiries;
-        *keys > 0 || !hashes.is_empty() || sample.is_some() || self.fields_cursor.is_some()
+        let Expiries { keys, hashes, .. } = &self.expiries;
+        *keys > 0 || !hashes.is_empty() || self.fields_cursor.is_some()
     }
 
     /// The number of hashes with fields that have an expiry.
@@ -452,6 +438,13 @@ impl Database {
         true
     }
 
+    /// Has [`Database::visit_due`] visit a key with an expiry again.
+    pub fn note_expiry(&mut self, hash: KeyHash, key: &[u8]) {
+        if let Some(expiry) = self.get(hash, key).and_then(Entry::expiry) {
+            self.expiries.deadlines.note(hash, expiry);
+        }
+    }
+
     /// Visits a part of the entries; see [`Table::scan`].
     pub fn scan(&self, cursor: u64, visit: impl FnMut(&Entry)) -> u64 {
         self.table.scan(cursor, visit)
@@ -500,27 +493,85 @@ impl Database {
         found.map(change)
     }
 
-    /// Starts or stops the sample of keys with an expiry that [`Database::pick_with_expiry`] picks from.
-    pub fn sample_expiries(&mut self, wanted: bool) {
-        if wanted != self.expiries.sample.is_some() {
-            self.expiries.sample = wanted.then(ExpirySample::new);
+    /// Visits the next of the small parts of the table in which a key may have expired at `now_ms` (Unix time
+    /// in ms), all of its entries. False if there is none. The visitor returns whether the entry will be
+    /// removed; one with an expiry that will not is visited again at that time, or soon if it has passed.
+    pub fn visit_due(&mut self, now_ms: i64, mut visit: impl FnMut(&Entry) -> bool) -> bool {
+        let deadlines = &mut self.expiries.deadlines;
+        deadlines.fit(self.table.bucket_count());
+        let Some(group) = deadlines.next_due(now_ms) else { return false };
+        let mut earliest: Option<i64> = None;
+        self.scan_group(group, 0, |entry| {
+            if let (false, Some(expiry)) = (visit(entry), entry.expiry()) {
+                earliest = Some(earliest.map_or(expiry, |earliest| earliest.min(expiry)));
+            }
+            true
+        });
+        self.expiries.deadlines.settle(group, earliest);
+        true
+    }
+
+    /// Whether parts of the table that [`Database::visit_due`] chooses may have nothing that has expired,
+    /// because the table has grown.
+    pub fn visits_in_vain(&self) -> bool {
+        self.expiries.deadlines.is_split()
+    }
+
+    /// Visits entries with an expiry of a part of the table that `random` chooses, about `wanted` of them if
+    /// the part has so many. Such parts are found as fast where few keys have an expiry.
+    pub fn sample_with_expiry(&self, random: u64, wanted: usize, visit: impl FnMut(&Entry)) {
+        if let Some(group) = self.expiries.deadlines.random(random) {
+            self.sample_group((group, random), wanted, visit);
         }
     }
 
-    /// Adds a key with an expiry to the sample.
-    pub fn note_with_expiry(&mut self, hash: KeyHash) {
-        self.expiries.note(hash);
+    /// The same; a part of which no key has an expiry any more is not chosen again.
+    pub fn draw_with_expiry(&mut self, random: u64, wanted: usize, visit: impl FnMut(&Entry)) {
+        self.expiries.deadlines.fit(self.table.bucket_count());
+        let Some(group) = self.expiries.deadlines.random(random) else { return };
+        if self.sample_group((group, random), wanted, visit) == 0 {
+            self.expiries.deadlines.settle(group, None);
+        }
     }
 
-    /// A key of the sample. If the key is gone or has no expiry any more, it leaves the sample and `None` is
-    /// returned.
-    pub fn pick_with_expiry(&mut self, random: u64) -> Option<KeyHash> {
-        let hash = self.expiries.sample.as_ref()?.pick(random)?;
-        if self.get_hashed(hash).is_some_and(|entry| entry.expiry().is_some()) {
-            return Some(hash);
+    /// Visits entries of a group with an expiry, from a place that `random` chooses, and returns how many.
+    fn sample_group(
+        &self,
+        (group, random): (usize, u64),
+        wanted: usize,
+        mut visit: impl FnMut(&Entry),
+    ) -> usize {
+        let mut found = 0;
+        self.scan_group(group, random, |entry| {
+            if entry.expiry().is_some() {
+                found += 1;
+                visit(entry);
+            }
+            found < wanted
+        });
+        found
+    }
+
+    /// Visits the entries of a group of [`Deadlines`] from a place that `random` chooses, until the visitor
+    /// returns false for the last one of a step.
+    fn scan_group(&self, group: usize, random: u64, mut visit: impl FnMut(&Entry) -> bool) {
+        let Some(level) = self.table.bucket_count().checked_ilog2() else { return };
+        let groups = self.expiries.deadlines.len() as u64;
+        let mask = (1_u64 << level) - 1;
+        let begin = group as u64 & mask;
+        let first = (begin | random.wrapping_mul(groups)) & mask;
+        let mut cursor = first;
+        loop {
+            let mut goes_on = true;
+            cursor = self.table.scan(cursor, |entry| goes_on = visit(entry));
+            // The cursors of a group follow one another: they differ in their high bits, which change first.
+            if cursor == 0 || cursor & (groups - 1) != begin {
+                cursor = begin;
+            }
+            if !goes_on || cursor == first {
+                return;
+            }
         }
-        self.expiries.sample.as_mut()?.forget(hash);
-        None
     }
 
     /// Fetches the bucket of a key ahead of its use.

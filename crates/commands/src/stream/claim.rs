@@ -191,6 +191,10 @@ pub(super) fn xclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         all.push(claimed);
     }
     reply.finish_array(header, count);
+    if count > 0 && options.delivered_at_ms < now_ms {
+        // Who waits to claim an entry may do so now.
+        access.signal(key);
+    }
     log_claims(access, args, &all)?;
     if moves {
         access.count_changes(u64::from(all.is_empty()));

@@ -94,8 +94,7 @@ fn latency_history(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, repl
 
 fn latency_graph(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let now_s = invocation.context.now_ms / 1000;
-    invocation.engine().latency.lock().reply_graph(args.at(2), now_s, reply);
-    Ok(())
+    invocation.engine().latency.lock().reply_graph(args.at(2), now_s, reply)
 }
 
 fn latency_doctor(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {

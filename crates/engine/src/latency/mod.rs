@@ -10,6 +10,7 @@ mod histogram;
 
 pub use histogram::{Distribution, Histogram};
 
+use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::Reply;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -119,13 +120,13 @@ impl LatencyMonitor {
     }
 
     /// The reply of LATENCY GRAPH.
-    pub fn reply_graph(&self, event: &[u8], now_unix_seconds: i64, reply: &mut Reply) {
+    pub fn reply_graph(&self, event: &[u8], now_unix_seconds: i64, reply: &mut Reply) -> Outcome {
         let Some(series) = self.series(event) else {
-            let error = [b"ERR No samples available for event '", event, b"'"].concat();
-            return reply.error_bytes(&error);
+            return Err(Error::quoting("ERR No samples available for event '", event, "'"));
         };
         let text = graph::draw(&String::from_utf8_lossy(event), series, now_unix_seconds);
         reply.verbatim("txt", text.as_bytes());
+        Ok(())
     }
 
     /// The reply of LATENCY DOCTOR. A threshold of 0 means that nothing is watched.
@@ -229,10 +230,10 @@ mod tests {
              765432\n\
              ssssss\n"
         );
-        let reply = text(|reply| monitor().reply_graph(b"command", 1007, reply));
+        let reply = text(|reply| assert!(monitor().reply_graph(b"command", 1007, reply).is_ok()));
         assert_eq!(reply, format!("${}\r\n{expected}\r\n", expected.len()));
-        let missing = text(|reply| monitor().reply_graph(b"a\r\nb", 1007, reply));
-        assert_eq!(missing, "-ERR No samples available for event 'a  b'\r\n");
+        let missing = monitor().reply_graph(b"a\r\nb", 1007, &mut Reply::new(Protocol::Resp2));
+        assert_eq!(missing, Err(Error::fixed("ERR No samples available for event 'a\r\nb'")));
     }
 
     #[test]

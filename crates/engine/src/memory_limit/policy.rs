@@ -103,11 +103,6 @@ impl Policy {
         self.order == Order::Expiry
     }
 
-    /// Whether a policy needs a sample of the keys with an expiry.
-    pub fn needs_expiry_sample(config: &Config) -> bool {
-        config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.with_expiry_only)
-    }
-
     /// An entry's place in the order: the lowest goes first. `None` if it may not be evicted.
     #[inline]
     pub fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {

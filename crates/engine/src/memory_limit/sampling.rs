@@ -1,13 +1,13 @@
 //! Drawing candidates for eviction from the keyspace.
 
-use mantissa_store::{Database, Entry, KeyHash, Keyspace, Shard, ShardSet};
+use mantissa_store::{Database, Entry, Keyspace, Shard, ShardSet};
 
 use super::{Candidate, Policy, Pool};
 
 /// Buckets that are looked at for enough entries.
 const BUCKETS_MAX: usize = 64;
-/// Entries that one step of a walk for keys with an expiry looks at.
-const WALK_ENTRIES: usize = 1_000;
+/// Parts of a table, of some 200 entries, that are looked at for enough keys with an expiry.
+const PARTS_MAX: usize = 16;
 /// If at least one in this many keys has an expiry, random entries contain enough of them.
 const COMMON: usize = 16;
 
@@ -93,39 +93,17 @@ impl Draw<'_> {
         }
     }
 
-    /// Offers keys of the sample of keys with an expiry. If the sample has none, offers those that the next
-    /// step of a walk finds.
+    /// Offers keys with an expiry of parts of the table that have some.
     fn draw_sample(&mut self, number: usize, database: &mut Database) {
-        database.sample_expiries(true);
         let mut seen = 0;
-        for _ in 0..2 * self.policy.samples {
+        for _ in 0..PARTS_MAX {
             let random = self.random();
-            let Some(hash) = database.pick_with_expiry(random) else { continue };
-            if let Some(entry) = database.get_hashed(hash) {
-                seen += usize::from(self.offer(number, entry));
-            }
-        }
-        if seen == 0 {
-            self.walk(number, database);
-        }
-    }
-
-    fn walk(&mut self, number: usize, database: &mut Database) {
-        let mut found: Vec<KeyHash> = Vec::new();
-        let mut visited = 0;
-        while visited < WALK_ENTRIES {
-            database.evict_cursor = database.scan(database.evict_cursor, |entry| {
-                visited += 1;
-                if entry.expiry().is_some() {
-                    self.offer(number, entry);
-                    found.push(self.keyspace.hash(entry.key()));
-                }
-            });
-            if database.evict_cursor == 0 {
+            let wanted = self.policy.samples - seen;
+            database.draw_with_expiry(random, wanted, |entry| seen += usize::from(self.offer(number, entry)));
+            if seen >= self.policy.samples {
                 break;
             }
         }
-        found.into_iter().for_each(|hash| database.note_with_expiry(hash));
     }
 
     /// Offers an entry to the pool. False if it may not be evicted.

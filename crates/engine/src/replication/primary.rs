@@ -304,6 +304,8 @@ pub fn tick(context: &mut Context) {
                     wake_worker(engine, replica);
                 }
             }
+            // One of SYNC acknowledges nothing.
+            ReplicaState::Online if replica.is_old.load(Ordering::Relaxed) => {}
             ReplicaState::Online if now_ms - replica.acked_ms.load(Ordering::Relaxed) > timeout_ms => {
                 give_up(engine, replica, "it has not been heard of for repl-timeout (streaming sync)".into());
             }

@@ -462,9 +462,9 @@ impl Replica {
         matches!(&self.session.peer, Peer::Unix { path } if **path == *SUCCESSOR)
     }
 
-    /// What it has said of itself by REPLCONF and goes over to another process. New ones come last: each has
+    /// What it has said of itself and goes over to another process. New ones come last: each has
     /// its bit there.
-    pub fn abilities(&self) -> [&AtomicBool; 6] {
+    pub fn abilities(&self) -> [&AtomicBool; 7] {
         [
             &self.takes_unknown_length,
             &self.takes_other_history,
@@ -472,6 +472,7 @@ impl Replica {
             &self.without_keys,
             &self.without_functions,
             &self.is_own_kind,
+            &self.is_old,
         ]
     }
 

@@ -50,7 +50,7 @@ impl ClientTotals {
     }
 }
 
-/// Entries of a database of a shard that are looked at to estimate the time that keys have left.
+/// Keys with an expiry of a database of a shard that are looked at to estimate the time that keys have left.
 const SAMPLES_PER_SHARD: usize = 8;
 
 /// Sums over all shards of one database.
@@ -141,13 +141,11 @@ impl KeyspaceTotals {
             if database.with_expiry_len() == 0 {
                 continue;
             }
-            for _ in 0..SAMPLES_PER_SHARD {
-                let entry = database.random(|| next_random(random_state));
-                if let Some(expiry) = entry.and_then(mantissa_store::Entry::expiry) {
-                    totals.ttl_sum_ms = totals.ttl_sum_ms.saturating_add((expiry - now_ms).max(0));
-                    totals.ttl_samples += 1;
-                }
-            }
+            database.sample_with_expiry(next_random(random_state), SAMPLES_PER_SHARD, |entry| {
+                let Some(expiry) = entry.expiry() else { return };
+                totals.ttl_sum_ms = totals.ttl_sum_ms.saturating_add((expiry - now_ms).max(0));
+                totals.ttl_samples += 1;
+            });
         }
     }
 }
