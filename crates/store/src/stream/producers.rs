@@ -444,8 +444,8 @@ mod tests {
                     names.push((name, id));
                     names.drain(..names.len().saturating_sub(names_max as usize));
                 }
-                if random.next() % 8 == 0 {
-                    let most = if random.next() % 2 == 0 { usize::MAX } else { 3 };
+                if random.next().is_multiple_of(8) {
+                    let most = if random.next().is_multiple_of(2) { usize::MAX } else { 3 };
                     let forgotten = producers.forget(now_ms, most);
                     if most == usize::MAX {
                         model
