@@ -28,7 +28,7 @@ VECTORS = (
 # Of the core of Redis 8.4 to 8.10, and of Valkey.
 LATER = (
     *("backup", "client|capa", "commandlog", "delex", "delifeq", "digest", "increx", "msetex", "script|show"),
-    *("blmovem", "himport", "lmovem", "sdiffcard", "sunioncard", "xnack"),
+    *("blmovem", "himport", "lmovem", "sdiffcard", "sunioncard", "xcfgset", "xidmprecord", "xnack"),
     # Of arrays.
     *("arcount", "ardel", "arget", "argrep", "arinfo", "arinsert", "arlastitems", "arlen", "armget", "armset"),
     *("arnext", "arop", "arring", "arscan", "arseek", "arset"),

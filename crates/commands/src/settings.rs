@@ -1,6 +1,7 @@
 //! The part of the configuration that handlers read.
 
 use mantissa_store::EncodingLimits;
+use mantissa_store::stream::ProducerLimits;
 
 use crate::filter_settings::FilterSettings;
 use crate::series_settings::SeriesSettings;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub lazy_expire: bool,
     /// `lazyfree-lazy-eviction`: the same for keys that are evicted.
     pub lazy_eviction: bool,
+    /// How long streams know what producers have sent, if these do not say it.
+    pub producers: ProducerLimits,
     /// What new time series are told.
     pub series: SeriesSettings,
     /// How filters are made by commands that do not say it.
@@ -66,6 +69,7 @@ impl Default for Settings {
             lazy_server_del: false,
             lazy_expire: false,
             lazy_eviction: false,
+            producers: ProducerLimits::USUAL,
             series: SeriesSettings::default(),
             filters: FilterSettings::default(),
         }

@@ -9,6 +9,7 @@
 //! | `read.rs`, `deliver.rs` | XREAD, XREADGROUP: what to read from where, and reading it |
 //! | `group.rs` | XGROUP, XACK |
 //! | `pending.rs`, `claim.rs`, `give_back.rs` | XPENDING; XCLAIM, XAUTOCLAIM; XNACK |
+//! | `producers.rs` | IDMP and IDMPAUTO of XADD, XCFGSET, XIDMPRECORD |
 //! | `info.rs` | XINFO |
 //! | `table.rs`, `group_table.rs` | the registration tables |
 //!
@@ -26,6 +27,7 @@ mod group_table;
 mod id;
 mod info;
 mod pending;
+mod producers;
 mod range;
 mod read;
 mod table;

@@ -10,7 +10,7 @@ pub(super) const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Directives that do nothing here, with their defaults. A file may have them.
-const WITHOUT_EFFECT: [(&str, &str); 43] = [
+const WITHOUT_EFFECT: [(&str, &str); 41] = [
     // Valkey 9.1
     ("active-defrag-cycle-us", "500"),
     ("availability-zone", ""),
@@ -54,8 +54,6 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("key-memory-histograms", "no"),
     ("lookahead", "16"),
     ("repl-compression", "0"),
-    ("stream-idmp-duration", "100"),
-    ("stream-idmp-maxsize", "100"),
 ];
 
 /// The default of a directive that does nothing here; none for other names.

@@ -623,6 +623,11 @@ settings! {
     stream_node_max_bytes: usize = "stream-node-max-bytes", MEMORY, "4096", 0;
     /// Entries of a stream's node; 0 is no limit.
     stream_node_max_entries: u64 = "stream-node-max-entries", LONG, "100", 0;
+    /// Seconds for which a stream knows the entries that producers have sent with IDMP or IDMPAUTO, unless
+    /// XCFGSET says otherwise.
+    stream_idmp_duration: u32 = "stream-idmp-duration", Integer { min: 1, max: 86_400 }, "100", 0;
+    /// The most entries of each producer that a stream knows, unless XCFGSET says otherwise.
+    stream_idmp_maxsize: u32 = "stream-idmp-maxsize", Integer { min: 1, max: 10_000 }, "100", 0;
     /// Runs commands on vector sets on one thread. Here they always run on their client's.
     vset_force_single_threaded_execution: bool = "vset-force-single-threaded-execution", Bool, "no", INERT;
 

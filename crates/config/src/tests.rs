@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 57] = [
+const OURS: [&str; 59] = [
     "cluster-emulated",
     "aof-reserve-size",
     "archive-keep-daily",
@@ -28,6 +28,8 @@ const OURS: [&str; 57] = [
     // Those of Redis 8.10.
     "backup-sealed-ttl",
     "backupdirname",
+    "stream-idmp-duration",
+    "stream-idmp-maxsize",
     // Those of Redis 8 with its module of filters.
     "bf-error-rate",
     "bf-expansion-factor",

@@ -6,6 +6,7 @@ use mantissa_commands::{
 };
 use mantissa_store::EncodingLimits;
 use mantissa_store::series::{DuplicatePolicy, expect_links};
+use mantissa_store::stream::ProducerLimits;
 
 use mantissa_config::{Config, MaxmemoryPolicy, SeriesEncoding, SeriesPolicy};
 
@@ -68,6 +69,10 @@ fn settings(config: &Config) -> Settings {
         lazy_server_del: config.lazyfree_lazy_server_del,
         lazy_expire: config.lazyfree_lazy_expire,
         lazy_eviction: config.lazyfree_lazy_eviction,
+        producers: ProducerLimits {
+            duration_s: config.stream_idmp_duration,
+            names_max: config.stream_idmp_maxsize,
+        },
         series: series_settings(config),
         filters: filter_settings(config),
     }

@@ -104,6 +104,7 @@ impl<'e> Background<'e> {
             if is_expiring && !engine.pauses(context.now_ms, true) {
                 self.expirer.run(context);
             }
+            crate::expiry::forget_sent(context);
             crate::replication::own_expiry::remove(context);
             crate::tracking::drop_surplus(context);
             self.walker.step(&engine.keyspace, &engine.key_sizes, changes(engine));

@@ -6,12 +6,15 @@
 //! has grown. A shard is locked for one
 //! step at a time: about [`STEP_ENTRIES`] entries, a fraction of a millisecond. Where there are more shards the
 //! steps are smaller.
+//!
+//! What streams know of producers is forgotten in the same steps, on replicas too: that is no change.
 
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Access, ExpireProgress};
+use mantissa_store::stream::Producers;
 
 use crate::calls;
 use crate::context::Context;
@@ -23,6 +26,8 @@ const STEP_ENTRIES: usize = 200;
 const ROUND_ENTRIES: usize = 64 * STEP_ENTRIES;
 /// The weight of a round in the share of keys that were found expired.
 const ROUND_WEIGHT: f64 = 0.05;
+/// The part of the time that goes into forgetting what producers have sent.
+const FORGETTING_PERCENT: u64 = 10;
 
 /// The walk over all shards.
 #[derive(Default)]
@@ -92,6 +97,32 @@ impl Expirer {
             }
         }
         true
+    }
+}
+
+/// Has streams forget what producers have sent so long ago that it is not known any more, for at most a part
+/// of the time until the next round. Shards that are in use have their turn then.
+pub fn forget_sent(context: &Context) {
+    if !Producers::have_been() {
+        return;
+    }
+    let keyspace = &context.engine.keyspace;
+    let period_us = 1_000_000 / u64::from(context.active.config.hz.clamp(1, 500));
+    let budget = Duration::from_micros(period_us * FORGETTING_PERCENT / 100);
+    let (began, now_ms) = (clock::now(), context.now_ms);
+    for index in 0..keyspace.shard_count() {
+        while let Some(mut locked) = keyspace.try_lock_one(index) {
+            let forgotten: usize = locked.visit(index, |shard| {
+                shard.databases.iter_mut().map(|database| database.forget_sent(now_ms, STEP_ENTRIES)).sum()
+            });
+            drop(locked);
+            if clock::since(began) >= budget {
+                return;
+            }
+            if forgotten < STEP_ENTRIES {
+                break;
+            }
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub const VERSION_WITH_TEMPLATES: u16 = 15;
 pub const REPLICA_VERSION: u16 = 10;
 /// The version of Redis whose files are written.
 pub const REDIS_VERSION: &str = "8.2.3";
+/// The version of Redis 8.6: its streams may have what producers sent once only.
+pub const VERSION_WITH_PRODUCERS: u16 = 13;
 /// The version of Redis 8.8: its streams may have entries that were given back.
 pub const VERSION_WITH_GIVEN_BACK: u16 = 14;
 /// The first version whose files end in a checksum.

@@ -8,7 +8,8 @@ mod long_text;
 
 use crate::format::{
     Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, VERSION_WITH_ARRAYS,
-    VERSION_WITH_GIVEN_BACK, encoding, opcode, put_encoded_integer, put_length, value_type,
+    VERSION_WITH_GIVEN_BACK, VERSION_WITH_PRODUCERS, encoding, opcode, put_encoded_integer, put_length,
+    value_type,
 };
 use crate::load::{KeyUsage, printable};
 use crate::lzf;
@@ -93,6 +94,7 @@ impl Target {
 fn version_of(streams: StreamLevel) -> u16 {
     match streams {
         StreamLevel::Usual => VERSION,
+        StreamLevel::Producers => VERSION_WITH_PRODUCERS,
         StreamLevel::GivenBack => VERSION_WITH_GIVEN_BACK,
     }
 }

@@ -70,6 +70,8 @@ const COLD_CODE: u32 = 31;
 const COLD: u32 = meta_of(Shape::Collection, COLD_CODE) >> SHAPE_SHIFT;
 /// Those of a time series.
 const SERIES: u32 = meta_of(Shape::Collection, Kind::Series as u32) >> SHAPE_SHIFT;
+/// Those of a stream.
+const STREAM: u32 = meta_of(Shape::Collection, Kind::Stream as u32) >> SHAPE_SHIFT;
 /// Where the value's fixed part begins if it needs no alignment.
 const PACKED_OFFSET: usize = 5;
 /// Where it begins if it is a pointer or begins with one.
@@ -220,6 +222,12 @@ impl Entry {
     #[inline]
     pub(crate) fn is_hash(&self) -> bool {
         self.meta() >> SHAPE_SHIFT == HASH
+    }
+
+    /// Whether the value is a stream in memory, which may have producers.
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        self.meta() >> SHAPE_SHIFT == STREAM
     }
 
     /// The series, whose labels are indexed, if the value is one and not on disk.

@@ -42,6 +42,9 @@ struct Expiries {
     /// The keys of hashes with fields that have an expiry, with the expiry under which each is here
     /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
     hashes: BTreeSet<ListedHash>,
+    /// The keys of streams with producers, each with a time that is not after the one at which there is
+    /// something to forget ([`crate::stream::Producers`]). Some may be gone, or on disk.
+    streams: BTreeSet<(i64, Box<[u8]>)>,
     /// Series by their labels.
     labels: LabelIndex,
     /// Which parts of the table to look at for expired keys, and for keys with an expiry.
@@ -57,6 +60,9 @@ impl Expiries {
             self.deadlines.note(hash, expiry);
         }
         self.track(entry);
+        if entry.is_stream() {
+            self.list_stream(entry, true);
+        }
         self.labels.add(entry);
     }
 
@@ -70,7 +76,32 @@ impl Expiries {
         if entry.is_cold() {
             self.list_cold(entry, false);
         }
+        if entry.is_stream() {
+            self.list_stream(entry, false);
+        }
         self.labels.remove(entry);
+    }
+
+    /// Lists a stream under the time at which its producers have something to forget, or removes it from the
+    /// list.
+    fn list_stream(&mut self, entry: &mut Entry, is_listed: bool) {
+        let Some(ValueMut::Stream(stream)) = entry.collection_mut() else { return };
+        let Some(producers) = stream.producers_mut() else { return };
+        let time = producers.next_forgotten_ms().filter(|_| is_listed);
+        let before = std::mem::replace(&mut producers.listed, time);
+        if before == time {
+            // A copy of a listed stream is not listed itself.
+            if let Some(time) = time {
+                self.streams.insert((time, entry.key().into()));
+            }
+            return;
+        }
+        if let Some(time) = before {
+            self.streams.remove(&(time, entry.key().into()));
+        }
+        if let Some(time) = time {
+            self.streams.insert((time, entry.key().into()));
+        }
     }
 
     /// Updates the counts after a key's expiry has been set or removed.
@@ -305,6 +336,41 @@ impl Database {
         if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
             self.expiries.track(entry);
         }
+    }
+
+    /// To be called when producers of a stream have sent something.
+    pub fn track_producers(&mut self, hash: KeyHash, key: &[u8]) {
+        if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key)
+            && entry.is_stream()
+        {
+            self.expiries.list_stream(entry, true);
+        }
+    }
+
+    /// Has streams forget up to about `max` names that producers have used so long before `now_ms`, a Unix
+    /// time in ms, that they are not known any more. Returns how many that were, and streams that had none.
+    pub fn forget_sent(&mut self, now_ms: i64, max: usize) -> usize {
+        let mut count = 0;
+        while count < max {
+            if self.expiries.streams.first().is_none_or(|(time, _)| *time > now_ms) {
+                break;
+            }
+            let Some((_, key)) = self.expiries.streams.pop_first() else { break };
+            let hash = self.hasher.hash(&key);
+            count += 1;
+            let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == &*key) else { continue };
+            if !entry.is_stream() {
+                continue;
+            }
+            self.observers.note_change(entry);
+            if let Some(ValueMut::Stream(stream)) = entry.collection_mut()
+                && let Some(producers) = stream.producers_mut()
+            {
+                count += producers.forget(now_ms, max - count);
+                self.expiries.list_stream(entry, true);
+            }
+        }
+        count
     }
 
     /// The series that have labels.

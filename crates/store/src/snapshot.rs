@@ -75,7 +75,7 @@ pub enum Handed {
         bytes: usize,
     },
     /// A whole database that was flushed; see [`Database::snapshot_step`].
-    Flushed(Database),
+    Flushed(Box<Database>),
 }
 
 impl Handed {
@@ -329,7 +329,7 @@ impl Database {
         // So that who takes the database hands over nothing more: there may be nobody left to take that.
         part.pass_on();
         let snapshot = Arc::clone(&part.snapshot);
-        snapshot.push(Handed::Flushed(old));
+        snapshot.push(Handed::Flushed(Box::new(old)));
         None
     }
 

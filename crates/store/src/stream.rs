@@ -24,6 +24,7 @@ mod group;
 mod id_map;
 mod later;
 mod node;
+mod producers;
 mod text;
 mod trim;
 mod walk;
@@ -35,6 +36,7 @@ pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use id_map::IdMap;
 pub use later::StreamLevel;
 pub use node::{Fields, Node};
+pub use producers::{Producer, ProducerLimits, Producers, Sent};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -157,6 +159,8 @@ const _: () = assert!(size_of::<Stream>() == 8);
 pub struct StreamBody {
     nodes: CowMap<StreamId, Arc<Node>>,
     groups: BTreeMap<Box<[u8]>, Arc<Group>>,
+    /// What producers have sent, once there was one.
+    producers: Option<Box<Producers>>,
     length: u64,
     /// The identifier of the newest entry ever added, which may be gone.
     pub last_id: StreamId,
@@ -210,17 +214,49 @@ impl Stream {
         self.nodes.iter().map(|node| &**node)
     }
 
-    /// Nodes and pending entries, which is what freeing the stream takes.
+    /// Nodes, pending entries and names of producers, which is what freeing the stream takes.
     pub(crate) fn parts_len(&self) -> usize {
-        self.nodes.len() + self.groups.values().map(|group| group.pending().len()).sum::<usize>()
+        let names = self.producers.as_ref().map_or(0, |producers| producers.names_len());
+        self.nodes.len() + self.groups.values().map(|group| group.pending().len()).sum::<usize>() + names
     }
 
     /// The version of Redis that it takes to know all of the stream. O(groups).
     pub fn level(&self) -> StreamLevel {
         match self.groups.values().any(|group| group.given_back_len() > 0) {
             true => StreamLevel::GivenBack,
+            false if self.producers.is_some() => StreamLevel::Producers,
             false => StreamLevel::Usual,
         }
+    }
+
+    /// What producers have sent, if there ever was one.
+    pub fn producers(&self) -> Option<&Producers> {
+        self.producers.as_deref()
+    }
+
+    /// The same, to change.
+    pub fn producers_mut(&mut self) -> Option<&mut Producers> {
+        self.producers.as_deref_mut()
+    }
+
+    /// The same, with these limits where there were none.
+    pub fn producers_or_new(&mut self, limits: ProducerLimits) -> &mut Producers {
+        StreamLevel::Producers.note();
+        self.producers.get_or_insert_with(|| Box::new(Producers::new(limits)))
+    }
+
+    /// Sets what producers have sent, from a file.
+    pub fn set_producers(&mut self, producers: Producers) {
+        StreamLevel::Producers.note();
+        self.producers = Some(Box::new(producers));
+    }
+
+    /// Sets the limits for producers and forgets what these have sent. Returns what is to be freed.
+    pub fn limit_producers(&mut self, limits: ProducerLimits) -> Stream {
+        let mut gone = Stream::new();
+        let before = self.producers_or_new(limits).begin_anew(limits);
+        gone.producers = Some(Box::new(before));
+        gone
     }
 
     /// The groups by name.
@@ -333,7 +369,8 @@ impl Stream {
         let nodes: usize = self.nodes.iter().map(|node| node.memory_usage() + node_bytes).sum();
         let groups =
             self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.memory_usage());
-        nodes + self.nodes.memory_usage() + size_of::<StreamBody>() + groups.sum::<usize>()
+        let producers = self.producers.as_ref().map_or(0, |producers| producers.memory_usage());
+        nodes + self.nodes.memory_usage() + size_of::<StreamBody>() + groups.sum::<usize>() + producers
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a stream has beside its entries: its counters, and its groups with consumers and pending entries.
 //!
-//! Not kept are the times at which a consumer was last seen and active: no command can set them. A pending
+//! Not kept are the times at which a consumer was last seen and active: no command can set them; and what
+//! producers have sent, which a stream forgets within minutes. A pending
 //! entry that has been deleted from the stream can only be claimed while there is one: so it is added, and
 //! deleted again in the end.
 

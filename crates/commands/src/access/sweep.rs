@@ -69,6 +69,16 @@ impl Access<'_> {
         }
     }
 
+    /// To be called when producers of the stream at a key have sent something.
+    pub(crate) fn track_producers(&mut self, key: &[u8]) {
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let Some(shard) = self.locked.shard_mut(index) else { return };
+        if let Some(database) = shard.databases.get_mut(self.database) {
+            database.track_producers(hash, key);
+        }
+    }
+
     /// Whether commands come from the primary that this server follows.
     pub fn is_applied(&self) -> bool {
         self.is_applied

@@ -5,6 +5,7 @@ use mantissa_store::stream::{ENTRY_BYTES_MAX, Stream, StreamId, Trim};
 
 use super::id::{IdText, NewId, parse_id, reply_id};
 use super::node_limits;
+use super::producers::Named;
 use super::trim::{Options, Outcomes, trim};
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -47,7 +48,8 @@ pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         return Err(ZERO_ID);
     }
     check_size(pairs)?;
-    let (limits, now_ms) = (node_limits(access), access.clock_ms());
+    let (limits, now_ms, loaded) = (node_limits(access), access.clock_ms(), access.is_loading());
+    let message = options.sender.map(|sender| sender.sends(pairs));
     let stream = if options.no_create {
         match access.stream_mut(key)? {
             Some(stream) => stream,
@@ -59,17 +61,27 @@ pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     } else {
         access.stream_or_new(key)?
     };
+    if let Some(message) = &message
+        && let Some(id) = message.known(stream, wanted, loaded, now_ms)
+    {
+        reply_id(reply, id);
+        return message.repeated(access, key, id);
+    }
     let id = next_id(stream, wanted, now_ms)?;
     let fields: Vec<_> =
         (0..pairs.len() / 2).map(|pair| (pairs.at(2 * pair), pairs.at(2 * pair + 1))).collect();
     stream.append(id, &fields, limits);
     reply_id(reply, id);
+    let named = match message {
+        Some(message) => Some(message.note(access, key, id)?),
+        None => None,
+    };
     access.signal(key);
     access.modified(key, EventClass::STREAM, "xadd");
     if let Some(plan) = &options.trim {
         trim(access, key, plan)?;
     }
-    log_add(access, key, &options, id, pairs)
+    log_add(access, key, &options, id, pairs, named)
 }
 
 fn check_size(pairs: Args<'_>) -> Outcome {
@@ -78,7 +90,14 @@ fn check_size(pairs: Args<'_>) -> Outcome {
 }
 
 /// What depends on the time or on the nodes is logged as its outcome.
-fn log_add(access: &mut Access<'_>, key: &[u8], options: &Options, id: StreamId, pairs: Args<'_>) -> Outcome {
+fn log_add(
+    access: &mut Access<'_>,
+    key: &[u8],
+    options: &Options<'_>,
+    id: StreamId,
+    pairs: Args<'_>,
+    named: Option<Named<'_>>,
+) -> Outcome {
     let is_given = matches!(options.id, Some((NewId::Given(_), _)));
     let approximate = options.trim.filter(|trim: &Trim| trim.whole_nodes);
     if !access.logs() || (is_given && approximate.is_none()) {
@@ -88,14 +107,18 @@ fn log_add(access: &mut Access<'_>, key: &[u8], options: &Options, id: StreamId,
         (Some(plan), Some(stream)) => Some(Outcomes::new(stream, &plan)),
         _ => None,
     };
-    let id = IdText::new(id);
+    let text = IdText::new(id);
     let mut arguments: Vec<&[u8]> = vec![b"XADD", key];
+    arguments.extend(named.iter().flat_map(Named::option));
     if let Some(outcomes) = &outcomes {
         arguments.extend(outcomes.arguments());
     }
-    arguments.push(id.as_bytes());
+    arguments.push(text.as_bytes());
     arguments.extend(pairs.iter());
     access.log_instead(&arguments);
+    if let Some(named) = named {
+        named.log_rest(access, key, id);
+    }
     Ok(())
 }
 

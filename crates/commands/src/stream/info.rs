@@ -1,7 +1,7 @@
 //! XINFO: streams, groups and consumers laid open.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::stream::{Consumer, ConsumerId, Extent, Group, Stream, StreamId};
+use mantissa_store::stream::{Consumer, ConsumerId, Extent, Group, Producers, Stream, StreamId};
 
 use super::group::subcommand_error;
 use super::id::reply_id;
@@ -30,7 +30,7 @@ fn existing<'a>(access: &'a Access<'_>, args: Args<'_>) -> Outcome<&'a Stream> {
 }
 
 /// What both forms of XINFO STREAM begin with.
-fn head(stream: &Stream, extent: &Extent, reply: &mut Reply) {
+fn head(stream: &Stream, extent: &Extent, now_ms: i64, reply: &mut Reply) {
     reply.bulk(b"length");
     unsigned(reply, stream.len());
     reply.bulk(b"radix-tree-keys");
@@ -45,6 +45,30 @@ fn head(stream: &Stream, extent: &Extent, reply: &mut Reply) {
     unsigned(reply, stream.entries_added);
     reply.bulk(b"recorded-first-entry-id");
     reply_id(reply, extent.first_id);
+    if let Some(producers) = stream.producers() {
+        sent(producers, now_ms, reply);
+    }
+}
+
+/// Fields of [`sent`], which only a stream has that has had producers.
+fn sent_len(stream: &Stream) -> usize {
+    if stream.producers().is_some() { 6 } else { 0 }
+}
+
+/// What is known of the producers of a stream.
+fn sent(producers: &Producers, now_ms: i64, reply: &mut Reply) {
+    let (limits, (pids, iids)) = (producers.limits(), producers.known(now_ms));
+    for (name, number) in [
+        ("idmp-duration", limits.duration_s.into()),
+        ("idmp-maxsize", limits.names_max.into()),
+        ("pids-tracked", pids as u64),
+        ("iids-tracked", iids as u64),
+        ("iids-added", producers.added),
+        ("iids-duplicates", producers.duplicates),
+    ] {
+        reply.bulk(name.as_bytes());
+        unsigned(reply, number);
+    }
 }
 
 /// XINFO STREAM key FULL's COUNT: 0 is all.
@@ -68,14 +92,17 @@ fn parse_full(args: Args<'_>) -> Outcome<Option<usize>> {
 }
 
 pub(super) fn stream(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let now_ms = access.clock_ms();
     let stream = existing(access, args)?;
     let extent = stream.extent();
     if let Some(count) = parse_full(args)? {
+        reply.map(9 + sent_len(stream));
+        head(stream, &extent, now_ms, reply);
         full(stream, &extent, count, reply);
         return Ok(());
     }
-    reply.map(10);
-    head(stream, &extent, reply);
+    reply.map(10 + sent_len(stream));
+    head(stream, &extent, now_ms, reply);
     reply.bulk(b"groups");
     unsigned(reply, stream.groups().len() as u64);
     let (first, last) = (stream.entries().next(), stream.range_reversed(StreamId::MIN, StreamId::MAX).next());
@@ -90,8 +117,6 @@ pub(super) fn stream(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 }
 
 fn full(stream: &Stream, extent: &Extent, count: usize, reply: &mut Reply) {
-    reply.map(9);
-    head(stream, extent, reply);
     reply.bulk(b"entries");
     reply_entries(reply, None, stream.entries().take(count));
     reply.bulk(b"groups");

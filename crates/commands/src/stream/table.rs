@@ -3,6 +3,7 @@
 use super::add::{xadd, xsetid};
 use super::delete::{xdel, xdelex};
 use super::info;
+use super::producers::{xcfgset, xidmprecord};
 use super::range::{
     entries_of_xrange, entries_of_xrevrange, pack_xrange, pack_xrevrange, xlen, xrange, xrevrange,
 };
@@ -41,6 +42,26 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              id-selector:oneof(auto-id:pure-token@* id:string) data:block(field:string \
              value:string)*",
         ),
+    DataSpec::new("xcfgset", -2, xcfgset, Flags::WRITE.or(Flags::FAST))
+        .categories(Categories::STREAM)
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
+        .docs(
+            Group::Stream,
+            "8.6.0",
+            "O(1), and O(N) in the background for N entries of producers that are forgotten",
+            "Sets for how long a stream knows what producers have sent, and for how many entries of each.",
+        )
+        .arguments("key:key#0 duration:integer@IDMP-DURATION? maxsize:integer@IDMP-MAXSIZE?"),
+    DataSpec::new("xidmprecord", 5, xidmprecord, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .categories(Categories::STREAM)
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
+        .docs(
+            Group::Stream,
+            "8.6.2",
+            "O(log(N)) for N entries",
+            "Notes that an entry is what a producer has sent under a name; for files.",
+        )
+        .arguments("key:key#0 pid:string iid:string stream-id:string"),
     DataSpec::new("xtrim", -4, xtrim, Flags::WRITE)
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::DELETE))])

@@ -5,6 +5,7 @@ use mantissa_store::Value;
 use mantissa_store::stream::{References, Stream, StreamId, Trim, TrimTo};
 
 use super::id::{IdText, NewId, parse_id};
+use super::producers::Sender;
 use super::{references, references_keyword};
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -19,6 +20,8 @@ const LIMIT_WITHOUT_STRATEGY: Error =
     Error::fixed("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
 const LIMIT_WITHOUT_APPROXIMATION: Error =
     Error::fixed("ERR syntax error, LIMIT cannot be used without the special ~ option");
+const SENT_WITH_ID: Error =
+    Error::fixed("ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs");
 const NO_STRATEGY: Error = Error::fixed("ERR syntax error, XTRIM must be called with a trimming strategy");
 
 /// Most entries that approximate trimming looks at by itself, whatever the size of nodes.
@@ -29,28 +32,31 @@ const LIMIT_UNBOUNDED: u64 = 10_000;
 const LIMIT_NODES: u64 = 100;
 
 /// Options before the entry of XADD, and of XTRIM.
-pub(super) struct Options {
+pub(super) struct Options<'a> {
     /// What XADD makes of a key that is not there.
     pub(super) no_create: bool,
     /// How to trim.
     pub(super) trim: Option<Trim>,
     /// The identifier of the entry to add, and where its argument is.
     pub(super) id: Option<(NewId, usize)>,
+    /// Who sends it, if that is to be told from who sends it again.
+    pub(super) sender: Option<Sender<'a>>,
 }
 
 /// What has been read so far.
 #[derive(Default)]
-struct Reading {
+struct Reading<'a> {
     to: Option<TrimTo>,
     is_approximate: bool,
     limit: Option<u64>,
     references: Option<References>,
     no_create: bool,
+    sender: Option<Sender<'a>>,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// Reads them from the third argument on; with `adds` up to the identifier, otherwise all.
-    pub(super) fn parse(args: Args<'_>, adds: bool, access: &Access<'_>) -> Outcome<Self> {
+    pub(super) fn parse(args: Args<'a>, adds: bool, access: &Access<'_>) -> Outcome<Self> {
         let mut reading = Reading::default();
         let mut id = None;
         let mut at = 2;
@@ -63,19 +69,22 @@ impl Options {
                 Some(next) => at = next,
                 None if adds => {
                     id = Some((NewId::parse(option)?, at));
+                    if reading.sender.is_some() && !access.is_loading() {
+                        return Err(SENT_WITH_ID);
+                    }
                     break;
                 }
                 None => return Err(Error::SYNTAX),
             }
         }
-        let no_create = reading.no_create;
-        Ok(Options { no_create, trim: reading.finish(adds, access)?, id })
+        let Reading { no_create, sender, .. } = reading;
+        Ok(Options { no_create, trim: reading.finish(adds, access)?, id, sender })
     }
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
     /// Reads the option at `at` and returns where the next one is; `None` if this is none.
-    fn option(&mut self, args: Args<'_>, at: usize, adds: bool) -> Outcome<Option<usize>> {
+    fn option(&mut self, args: Args<'a>, at: usize, adds: bool) -> Outcome<Option<usize>> {
         let option = args.at(at);
         let value = args.get(at + 1);
         if let (true, Some(mut value)) = (parse::is(option, "MAXLEN") || parse::is(option, "MINID"), value) {
@@ -103,6 +112,10 @@ impl Reading {
         if adds && parse::is(option, "NOMKSTREAM") {
             self.no_create = true;
             return Ok(Some(at + 1));
+        }
+        if adds && let Some((sender, length)) = Sender::parse(args, at, self.sender)? {
+            self.sender = Some(sender);
+            return Ok(Some(at + length));
         }
         match references(option).filter(|_| self.references.is_none()) {
             Some(choice) => {

@@ -5,9 +5,10 @@ use crate::format::{Checksum, put_length};
 use crate::lzf::Compressor;
 use crate::packed::ziplist;
 use crate::payload::{RestoreError, restore_value};
-use crate::write::{FileFacts, Target, WriteOptions, Writer};
+use crate::write::{Encoder, FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::listpack::Listpack;
-use mantissa_store::{Hash, Kind, StringRef, Value};
+use mantissa_store::stream::ProducerLimits;
+use mantissa_store::{Hash, Kind, StringRef, Value, ValueRef};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -478,6 +479,20 @@ fn streams_of_later_versions() {
         assert_eq!(lines(&file), ["0/s 0 entries", "0/a v"]);
         let whole = payload(bytes().raw(&[form]).raw(&body));
         let Ok(Value::Stream(stream)) = restore_value(&whole, &options()) else { panic!("it is whole") };
+        let producers = stream.producers().expect("there was one");
+        let limits = ProducerLimits { duration_s: 100, names_max: 50 };
+        assert_eq!((producers.limits(), producers.added, producers.duplicates), (limits, 5, 6));
+        let names = producers.iter().map(|one| (one.name(), one.sent().map(|sent| sent.id.ms).collect()));
+        assert_eq!(names.collect::<Vec<(&[u8], Vec<u64>)>>(), [(&b"a"[..], vec![7])]);
+        let mut written = Vec::new();
+        let mut encoder = Encoder::new(WriteOptions::default(), None);
+        encoder.typed_value(ValueRef::Stream(&stream), &mut written);
+        assert_eq!(written[0], form);
+        let again = restore_value(&payload(Bytes(written.clone())), &options());
+        let Ok(Value::Stream(again)) = again else { panic!("it is whole") };
+        let mut written_again = Vec::new();
+        encoder.typed_value(ValueRef::Stream(&again), &mut written_again);
+        assert_eq!(written_again, written);
         let mut found = Vec::new();
         for (_, group) in stream.groups() {
             for (id, pending) in group.pending().iter() {

@@ -10,8 +10,8 @@
 //! producers: from form 4: seconds, entries kept, count, { name, count, { name, id } }, two numbers
 //! ```
 //!
-//! Forms 4 and 5 are those of Redis 8.6 and 8.8; a stream is written in form 5 if it has pending entries that
-//! consumers gave back. What producers sent once only is not kept.
+//! Forms 4 and 5 are those of Redis 8.6 and 8.8. A stream is written in form 4 if it has had producers, and
+//! in form 5 if it has pending entries that consumers gave back.
 
 use super::Codec;
 use crate::aof::Rebuilder;
@@ -23,16 +23,14 @@ use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::write_i64;
 use mantissa_store::EncodingLimits;
 use mantissa_store::stream::{
-    ConsumerId, Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId, StreamLevel,
+    ConsumerId, Group, NUMBER_TEXT_MAX, Node, Pending, ProducerLimits, Producers, Stream, StreamId,
+    StreamLevel,
 };
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 /// Bytes of an identifier where it is no pair of lengths.
 const ID_BYTES: u64 = 16;
-/// What is written for a stream whose producers are not known: how long and how many of what each has sent
-/// are remembered.
-const PRODUCER_LIMITS: [u64; 2] = [100, 100];
 /// Says "unknown" in the place of a count of entries read.
 const ENTRIES_READ_UNKNOWN: u64 = u64::MAX;
 
@@ -51,9 +49,13 @@ impl Codec for Stream {
     const MAY_BE_EMPTY: bool = true;
 
     fn form(&self, target: Target) -> Option<u8> {
-        if self.level() == StreamLevel::GivenBack {
-            return matches!(target, Target::File | Target::Replica)
-                .then_some(value_type::STREAM_LISTPACKS_5);
+        let later = match self.level() {
+            StreamLevel::Usual => None,
+            StreamLevel::Producers => Some(value_type::STREAM_LISTPACKS_4),
+            StreamLevel::GivenBack => Some(value_type::STREAM_LISTPACKS_5),
+        };
+        if later.is_some() {
+            return later.filter(|_| matches!(target, Target::File | Target::Replica));
         }
         // The second form takes consumers to have been active when they were seen.
         let mut consumers = self.groups().flat_map(|(_, group)| group.consumers());
@@ -123,7 +125,10 @@ impl Codec for Stream {
             read_group(source, form, &mut stream)?;
         }
         if form >= value_type::STREAM_LISTPACKS_4 {
-            read_producers(source)?;
+            let producers = read_producers(source)?;
+            if !producers.is_usual() {
+                stream.set_producers(producers);
+            }
         }
         Ok(stream)
     }
@@ -175,7 +180,8 @@ impl Codec for Stream {
         let (added, deleted) = (self.entries_added.to_string(), self.max_deleted_id.to_string());
         let counters = [b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted.as_bytes()];
         to.command(&[&[b"XSETID", key, last_id.as_bytes()], &counters[..]].concat())?;
-        self.groups().try_for_each(|(name, group)| rebuild_group(key, name, group, to))
+        self.groups().try_for_each(|(name, group)| rebuild_group(key, name, group, to))?;
+        self.producers().map_or(Ok(()), |producers| rebuild_producers(key, producers, to))
     }
 
     fn digest(&self, digest: &mut Mixer) {
@@ -213,9 +219,31 @@ fn write_after_nodes(
         write_group(group, form, encoder, out, spill);
     }
     if form >= value_type::STREAM_LISTPACKS_4 {
-        let [duration_s, kept] = PRODUCER_LIMITS;
-        [duration_s, kept, 0, 0, 0].into_iter().for_each(|number| put_length(number, out));
+        match stream.producers() {
+            Some(producers) => write_producers(producers, encoder, out, spill),
+            None => write_producers(&Producers::new(ProducerLimits::USUAL), encoder, out, spill),
+        }
     }
+}
+
+fn write_producers(producers: &Producers, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    let limits = producers.limits();
+    put_length(limits.duration_s.into(), out);
+    put_length(limits.names_max.into(), out);
+    put_length(producers.iter().len() as u64, out);
+    let mut index = 0;
+    for producer in producers.iter() {
+        encoder.string(producer.name(), out);
+        put_length(producer.sent().len() as u64, out);
+        for sent in producer.sent() {
+            encoder.string(&sent.name, out);
+            put_identifier(sent.id, out);
+            offer(index, out, spill);
+            index += 1;
+        }
+    }
+    put_length(producers.added, out);
+    put_length(producers.duplicates, out);
 }
 
 fn write_group(group: &Group, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
@@ -350,19 +378,28 @@ fn read_held<R: Read>(
 }
 
 /// Reads what producers sent once only.
-fn read_producers<R: Read>(source: &mut Source<R>) -> Result<(), LoadError> {
-    let _limits = (source.length()?, source.length()?);
+fn read_producers<R: Read>(source: &mut Source<R>) -> Result<Producers, LoadError> {
+    let offset = source.offset();
+    let limits = (u32::try_from(source.length()?), u32::try_from(source.length()?));
+    let (Ok(duration_s), Ok(names_max)) = limits else {
+        return source.error(offset, "stream has limits for producers that are out of range");
+    };
+    let mut producers = Producers::new(ProducerLimits { duration_s, names_max });
     let producer_count = source.length()?;
     for _ in 0..producer_count {
-        source.string()?;
+        let offset = source.offset();
+        let producer = source.string_owned()?;
+        // One that has sent nothing is left by an XADD that Redis refused.
         let sent_count = source.length()?;
         for _ in 0..sent_count {
-            source.string()?;
-            identifier(source)?;
+            let name = source.string_owned()?;
+            if !producers.load(&producer, &name, identifier(source)?) {
+                return source.error(offset, "stream has a producer that used a name twice");
+            }
         }
     }
-    let _counters = (source.length()?, source.length()?);
-    Ok(())
+    (producers.added, producers.duplicates) = (source.length()?, source.length()?);
+    Ok(producers)
 }
 
 /// Steps over identifiers.
@@ -405,6 +442,25 @@ fn rebuild_group<W: Write>(
         let words: [&[u8]; 10] =
             [b"XNACK", key, name, b"FAIL", b"IDS", b"1", id.as_bytes(), b"RETRYCOUNT", count, b"FORCE"];
         to.command(&words)?;
+    }
+    Ok(())
+}
+
+/// Writes the commands that tell a stream what producers have sent. They have no place for its counters.
+fn rebuild_producers<W: Write>(
+    key: &[u8],
+    producers: &Producers,
+    to: &mut Rebuilder<W>,
+) -> Result<(), String> {
+    let limits = producers.limits();
+    let (duration, most) = (limits.duration_s.to_string(), limits.names_max.to_string());
+    let words = [b"XCFGSET", key, b"IDMP-DURATION", duration.as_bytes(), b"IDMP-MAXSIZE", most.as_bytes()];
+    to.command(&words)?;
+    for producer in producers.iter() {
+        for sent in producer.sent() {
+            let id = sent.id.to_string();
+            to.command(&[b"XIDMPRECORD", key, producer.name(), &sent.name, id.as_bytes()])?;
+        }
     }
     Ok(())
 }

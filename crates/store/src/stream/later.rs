@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub enum StreamLevel {
     /// Redis 8.2, or one before.
     Usual,
+    /// Redis 8.6: producers name what they send.
+    Producers,
     /// Redis 8.8: entries were given back.
     GivenBack,
 }
@@ -25,7 +27,7 @@ impl StreamLevel {
     /// The highest level of any stream that there has been.
     pub fn highest() -> StreamLevel {
         let highest = HIGHEST.load(Ordering::Relaxed);
-        let levels = [StreamLevel::GivenBack];
+        let levels = [StreamLevel::GivenBack, StreamLevel::Producers];
         levels.into_iter().find(|level| *level as u8 <= highest).unwrap_or(StreamLevel::Usual)
     }
 }

@@ -52,6 +52,16 @@ public final class StreamCommands {
     }
 
     /**
+     * Sets for how long a stream knows what producers have sent, and for how many entries of each.
+     *
+     * <p>{@code XCFGSET key [IDMP-DURATION duration] [IDMP-MAXSIZE maxsize]}.
+     * Complexity: O(1), and O(N) in the background for N entries of producers that are forgotten.
+     */
+    public static Command<Boolean> xcfgset(String key, Object... options) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"XCFGSET", key}, options);
+    }
+
+    /**
      * Makes a consumer the holder of pending entries.
      *
      * <p>{@code XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]
@@ -131,6 +141,16 @@ public final class StreamCommands {
      */
     public static Command<Boolean> xgroupSetid(String key, Object group, Object... words) {
         return Words.of(ReplyTypes.BOOLEAN, new Object[] {"XGROUP", "SETID", key, group}, words);
+    }
+
+    /**
+     * Notes that an entry is what a producer has sent under a name; for files.
+     *
+     * <p>{@code XIDMPRECORD key pid iid stream-id}.
+     * Complexity: O(log(N)) for N entries.
+     */
+    public static Command<Boolean> xidmprecord(String key, Object pid, Object iid, Object streamId) {
+        return Words.of(ReplyTypes.BOOLEAN, new Object[] {"XIDMPRECORD", key, pid, iid, streamId});
     }
 
     /**
