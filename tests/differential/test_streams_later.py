@@ -1,12 +1,14 @@
 """What streams have from Redis 8.4 to 8.10: XREADGROUP with CLAIM, MAXCOUNT and MAXSIZE, XNACK. No server with them is
 at hand, so the replies are those of Redis's documentation and tests."""
 
+import contextlib
 import pathlib
+import select
 import time
 
 import pytest
 
-from support.servers import Server, subject_is_oracle
+from support.servers import PATIENCE_S, Server, subject_is_oracle
 from support.state import differences, whole_state
 from support.waiting import eventually, until_written
 
@@ -149,7 +151,31 @@ def test_waiting_until_entries_are_idle(subject):
         assert [len(entry) for entry in by_key(reader.read())["s"]] == [4]
         assert read(reader, "c BLOCK 50 CLAIM 20000 STREAMS s >") is None
         assert read(reader, f"c BLOCK 20 CLAIM {FATAL_COUNT} STREAMS s >") is None
+        # Somebody else makes an entry idle.
+        reader.send("XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "CLAIM", "600000", "STREAMS", "s", ">")
+        eventually(lambda: b"blocked_clients:1" in client.call("INFO", "clients"), "the reader waits")
+        client.call("XCLAIM", "s", "g", "a", 0, "1-0", "IDLE", 3_600_000, "JUSTID")
+        assert ids(by_key(reader.read())["s"]) == ["1-0"]
 
+
+def test_many_readers_wait_for_entries_to_be_idle(subject):
+    """Each has a time of its own at which all of them look again."""
+    with subject.connect() as client, contextlib.ExitStack() as stack:
+        client.call("FLUSHALL")
+        fill(client, 1)
+        client.call("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
+        readers = [stack.enter_context(subject.connect()) for _ in range(200)]
+        for number, reader in enumerate(readers):
+            claim = ["CLAIM", "200", "STREAMS", "s", ">"]
+            reader.send("XREADGROUP", "GROUP", "g", f"c{number}", "BLOCK", "0", *claim)
+        took = []
+        # One has it, then another 200 ms later.
+        while len(took) < 3:
+            ready, _, _ = select.select([reader.socket for reader in readers], [], [], PATIENCE_S)
+            assert ready
+            took += [reader for reader in readers if reader.socket in ready]
+            readers = [reader for reader in readers if reader not in took]
+        assert all(ids(by_key(reader.read())["s"]) == ["1-0"] for reader in took)
 
 def test_waiting_in_several_streams(subject):
     with subject.connect() as client, subject.connect() as reader:

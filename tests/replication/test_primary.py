@@ -140,6 +140,24 @@ def test_a_replica_that_does_not_read_is_dropped(start_server):
     assert "client-output-buffer-limit replica" in primary.log_text()
 
 
+def test_a_replica_of_old_is_not_timed_out(start_server):
+    """One that attached by SYNC acknowledges nothing."""
+    primary = start_server(options={**OPTIONS, "repl-timeout": 1})
+    old, silent = Hand(primary, "capa", "eof"), Hand(primary, "capa", "eof", "capa", "psync2")
+    old.send("SYNC")
+    old.dump()
+    old.send("REPLCONF", "ACK", 0)
+    silent.send("PSYNC", "?", -1)
+    silent.line()
+    silent.dump()
+    assert silent.is_closed()
+    eventually(lambda: field(primary, "connected_slaves") == "1", "the silent replica is still there")
+    with primary.connect() as connection:
+        connection.call("SET", "a", 1)
+    while old.command() != [b"SET", b"a", b"1"]:
+        pass
+
+
 def test_writes_wait_for_good_replicas(primary):
     with primary.connect() as connection:
         connection.call("CONFIG", "SET", "min-replicas-to-write", 1)
