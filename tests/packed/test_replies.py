@@ -209,6 +209,18 @@ def test_writes_are_made_once_and_only_if_their_reply_can_be_written(client):
     assert client("GET", "n").plain() == b"%d" % 2**53
 
 
+@pytest.mark.parametrize("form", ["F64", "F32", "F64NAN", "F32NAN"])
+def test_long_doubles_beyond_a_double_are_infinities(client, form):
+    kind = F32 if "32" in form else F64
+    client("DEL", "k", "h")
+    for increment, expected in (("1e400", math.inf), ("-1e401", -math.inf)):
+        assert packed(client, form, "INCRBYFLOAT", "k", increment) == (kind, [expected], None)
+        assert packed(client, form, "HINCRBYFLOAT", "h", "f", increment) == (kind, [expected], None)
+    client("SET", "k", "1")
+    assert packed(client, form, "INCRBYFLOAT", "k", "1e4000") == (kind, [math.inf], None)
+    assert len(client("GET", "k").plain()) == 4000
+
+
 def test_entries_of_streams(client):
     client("XADD", "s", "1-1", "price", "10.25", "size", "3")
     client("XADD", "s", "1-2", "price", "-0.5", "size", "4")

@@ -7,6 +7,7 @@
 mod array;
 mod change;
 mod debug;
+mod expression;
 mod get;
 pub mod path;
 mod path_cache;

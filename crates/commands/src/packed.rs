@@ -41,7 +41,7 @@ macro_rules! packs_changed_fraction {
     ($handler:expr) => {
         $crate::packed::packs!(|access, args, writer| {
             $crate::packed::expect_fractions(writer)?;
-            $crate::packed::write_text(access, args, writer, $handler)
+            $crate::packed::write_changed_fraction(access, args, writer, $handler)
         })
     };
 }
@@ -92,6 +92,27 @@ pub(crate) fn write_text(
     writer: &mut PackedWriter,
     handler: DataHandler,
 ) -> Outcome {
+    write_texts(access, args, writer, handler, PackedWriter::text)
+}
+
+/// The same for a command that has changed something by then: what is beyond a double, as long doubles may
+/// be, is written as an infinity.
+pub(crate) fn write_changed_fraction(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    writer: &mut PackedWriter,
+    handler: DataHandler,
+) -> Outcome {
+    write_texts(access, args, writer, handler, PackedWriter::rounded_text)
+}
+
+fn write_texts(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    writer: &mut PackedWriter,
+    handler: DataHandler,
+    write: fn(&mut PackedWriter, &[u8]),
+) -> Outcome {
     let mut reply = Reply::new(Protocol::Resp3);
     handler(access, args, &mut reply)?;
     let mut rest = reply.as_bytes();
@@ -103,13 +124,13 @@ pub(crate) fn write_text(
         rest = after;
         let [kind, text @ .., b'\r', b'\n'] = line else { continue };
         match kind {
-            b':' | b',' | b'+' => writer.text(text),
+            b':' | b',' | b'+' => write(writer, text),
             b'#' => writer.integer(i64::from(text == b"t")),
             b'_' => writer.missing(),
             b'$' => {
                 let len = parse_i64(text).and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
                 let (bulk, after) = rest.split_at(len.min(rest.len()));
-                writer.text(bulk);
+                write(writer, bulk);
                 rest = after.get(2..).unwrap_or_default();
             }
             // The elements of an aggregate follow its header.

@@ -17,6 +17,8 @@ mod range;
 mod read;
 mod rows;
 mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use compaction::bring_links_of;

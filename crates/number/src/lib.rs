@@ -45,5 +45,6 @@ pub use integer::{
 };
 pub use long_double::LongDouble;
 pub use score::{
-    SCORE_TEXT_MAX, format_score, parse_score, parse_score_bound, write_score, write_score_digits,
+    SCORE_TEXT_MAX, format_score, parse_hexadecimal, parse_score, parse_score_bound, write_score,
+    write_score_digits,
 };

@@ -38,25 +38,33 @@ fn parse_unusual_score(text: &[u8]) -> Option<f64> {
         Scanned::Decimal(_) => None,
         Scanned::Hexadecimal(negative, digits) => {
             let parts = scan_hexadecimal(digits)?;
-            let magnitude = round_binary(parts.significand, parts.exponent, parts.inexact)?;
-            Some(if negative { -magnitude } else { magnitude })
+            let magnitude = round_binary(parts.significand, parts.exponent, parts.inexact);
+            let is_in_range = magnitude.is_finite() && (magnitude != 0.0 || parts.significand == 0);
+            is_in_range.then_some(if negative { -magnitude } else { magnitude })
         }
     }
 }
 
+/// Reads what stands behind the `0x` of a hexadecimal number as C's `strtod` does: digits with at most one
+/// point, then an optional binary exponent. What is too large or too small becomes an infinity or zero.
+pub fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+    let parts = scan_hexadecimal(text)?;
+    Some(round_binary(parts.significand, parts.exponent, parts.inexact))
+}
+
 /// `significand * 2^exponent` rounded to the nearest double, ties to even; `inexact` says that non-zero
-/// bits follow. `None` if it overflows, or underflows to zero without being zero.
+/// bits follow. An infinity if it overflows, zero if it underflows.
 ///
 /// Where bits follow, the significand has at least 125 bits, so they lie below the half.
-fn round_binary(significand: u128, exponent: i64, inexact: bool) -> Option<f64> {
+fn round_binary(significand: u128, exponent: i64, inexact: bool) -> f64 {
     if significand == 0 {
-        return Some(0.0);
+        return 0.0;
     }
     let shift = i64::from(significand.leading_zeros());
     let significand = significand << shift;
     let top = exponent - shift + 127;
     if top > 1023 {
-        return None;
+        return f64::INFINITY;
     }
     // Bits to drop from the 128: 75 for a normal number, more where the exponent reaches the subnormal range.
     let dropped = 75 + (-1022 - top).max(0);
@@ -65,13 +73,12 @@ fn round_binary(significand: u128, exponent: i64, inexact: bool) -> Option<f64> 
             ((significand >> dropped) as u64, significand & ((1 << dropped) - 1), 1u128 << (dropped - 1))
         }
         128 => (0, significand, 1u128 << 127),
-        _ => return None,
+        _ => return 0.0,
     };
     let rounded = kept + u64::from(remainder > half || (remainder == half && (inexact || kept & 1 == 1)));
     // Adding the fields lets a carry out of the fraction raise the exponent, up to infinity.
     let exponent_field = (top + 1022).max(0) as u64;
-    let value = f64::from_bits((exponent_field << 52) + rounded);
-    (value.is_finite() && value != 0.0).then_some(value)
+    f64::from_bits((exponent_field << 52) + rounded)
 }
 
 /// Reads the number of a range bound, after any `(`: `None` where Redis says `min or max is not a float`.

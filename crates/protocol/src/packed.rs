@@ -18,7 +18,7 @@ mod read;
 mod tests;
 
 use mantissa_number::binary::{encode_f64_be, write_varint, zigzag};
-use mantissa_number::{parse_i64, parse_score};
+use mantissa_number::{parse_f64, parse_i64, parse_score};
 
 use crate::reply::Reply;
 
@@ -251,6 +251,14 @@ impl PackedWriter {
             return self.integer(integer);
         }
         match parse_score(text) {
+            Some(value) => self.number(value),
+            None => self.fill(Cause::NotANumber),
+        }
+    }
+
+    /// Adds the number that a text stands for, one beyond a double as an infinity.
+    pub fn rounded_text(&mut self, text: &[u8]) {
+        match parse_score(text).or_else(|| parse_f64(text)) {
             Some(value) => self.number(value),
             None => self.fill(Cause::NotANumber),
         }

@@ -3,6 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Array;
 use mantissa_store::array::ELEMENT_TEXT_MAX;
+use memchr::memmem::Finder;
 use regex::bytes::Regex;
 
 use super::{index_of, limit_of, pattern, write_element};
@@ -18,20 +19,20 @@ const _: () = assert!(PREDICATES_MAX == 250 && pattern::BYTES_MAX == 2048);
 /// What an element is compared with.
 enum Predicate<'a> {
     Exact(&'a [u8]),
-    Part(&'a [u8]),
+    /// A part, in small letters where case is ignored. It is found in time linear in the text.
+    Part(Box<Finder<'a>>),
     Glob(&'a [u8]),
     Expression(Regex),
 }
 
 impl Predicate<'_> {
-    fn holds(&self, text: &[u8], ignores_case: bool) -> bool {
-        let is = |one: &[u8], other: &[u8]| {
-            if ignores_case { one.eq_ignore_ascii_case(other) } else { one == other }
-        };
+    /// Whether it holds for a text, which is given in small letters as well where case is ignored.
+    fn holds(&self, text: &[u8], small: Option<&[u8]>) -> bool {
+        let ignores_case = small.is_some();
         match self {
-            Predicate::Exact(wanted) => is(text, wanted),
-            Predicate::Part([]) => true,
-            Predicate::Part(wanted) => text.windows(wanted.len()).any(|part| is(part, wanted)),
+            Predicate::Exact(wanted) if ignores_case => text.eq_ignore_ascii_case(wanted),
+            Predicate::Exact(wanted) => text == *wanted,
+            Predicate::Part(wanted) => wanted.find(small.unwrap_or(text)).is_some(),
             Predicate::Glob(glob) => glob::matches_with(glob, text, ignores_case),
             Predicate::Expression(expression) => expression.is_match(text),
         }
@@ -45,11 +46,13 @@ struct Search<'a> {
     ignores_case: bool,
     with_values: bool,
     limit: u64,
+    /// The element under way in small letters, where a predicate needs that.
+    small: Vec<u8>,
 }
 
 impl<'a> Search<'a> {
-    /// What the arguments from the fourth on say. Expressions are compiled in the end: a later word says
-    /// whether case matters.
+    /// What the arguments from the fourth on say. Expressions and parts are made ready in the end: a later
+    /// word says whether case matters.
     fn parse(args: Args<'a>) -> Outcome<Self> {
         let mut search = Search {
             predicates: Vec::new(),
@@ -57,8 +60,9 @@ impl<'a> Search<'a> {
             ignores_case: false,
             with_values: false,
             limit: u64::MAX,
+            small: Vec::new(),
         };
-        let mut expressions = Vec::new();
+        let (mut expressions, mut parts) = (Vec::new(), Vec::new());
         let mut at = 4;
         while let Some(word) = args.get(at) {
             let value = args.get(at + 1);
@@ -74,9 +78,10 @@ impl<'a> Search<'a> {
                         return Err(TOO_LONG);
                     }
                     expressions.push((search.predicates.len(), value));
+                } else if parse::is(word, "MATCH") {
+                    parts.push((search.predicates.len(), value));
                 }
                 search.predicates.push(match word[0].to_ascii_uppercase() {
-                    b'M' => Predicate::Part(value),
                     b'G' => Predicate::Glob(value),
                     _ => Predicate::Exact(value),
                 });
@@ -102,11 +107,25 @@ impl<'a> Search<'a> {
             let expression = pattern::compile(expression, search.ignores_case)?;
             search.predicates[place] = Predicate::Expression(expression);
         }
+        for (place, part) in parts {
+            let finder = match search.ignores_case {
+                true => Finder::new(&part.to_ascii_lowercase()).into_owned(),
+                false => Finder::new(part),
+            };
+            search.predicates[place] = Predicate::Part(Box::new(finder));
+        }
         Ok(search)
     }
 
-    fn finds(&self, text: &[u8]) -> bool {
-        let holds = |predicate: &Predicate<'_>| predicate.holds(text, self.ignores_case);
+    fn finds(&mut self, text: &[u8]) -> bool {
+        if self.ignores_case {
+            self.small.clear();
+            if self.predicates.iter().any(|predicate| matches!(predicate, Predicate::Part(_))) {
+                self.small.extend(text.iter().map(u8::to_ascii_lowercase));
+            }
+        }
+        let small = self.ignores_case.then_some(&*self.small);
+        let holds = |predicate: &Predicate<'_>| predicate.holds(text, small);
         if self.must_all_hold { self.predicates.iter().all(holds) } else { self.predicates.iter().any(holds) }
     }
 }
@@ -144,7 +163,7 @@ pub(super) fn argrep(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         // It runs again, and need not compile before.
         return array.map(|_| ());
     }
-    let search = Search::parse(args)?;
+    let mut search = Search::parse(args)?;
     let Some(array) = array?.filter(|array| !array.is_empty()) else {
         reply.array(0);
         return Ok(());

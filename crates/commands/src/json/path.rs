@@ -16,17 +16,18 @@
 //!
 //! A path of names and indexes is parsed with one allocation, that of its text, unless it is long.
 
-use regex::bytes::Regex;
-
 use mantissa_store::json::Number;
 use smallvec::SmallVec;
 
+use super::expression::Expression;
 use crate::error::Error;
 
 /// How deeply filters may be nested.
 const FILTER_DEPTH_MAX: usize = 64;
 /// Steps of a path at most, those in its filters included.
 const STEPS_MAX: usize = 1000;
+/// The costs of its regular expressions at most, as [`Expression::compile`] counts them: about a second.
+const EXPRESSION_STEPS_MAX: usize = 4 << 20;
 
 /// The steps of a path, in their order.
 pub type Steps = SmallVec<[Step; 4]>;
@@ -125,8 +126,10 @@ pub enum Term {
     Root(Steps),
     /// A number.
     Number(Number),
-    /// A string, and the regular expression that it is, if it is used as one.
-    String(Name, Option<Box<Regex>>),
+    /// A string.
+    String(Name),
+    /// A string on the right of `=~`: the regular expression, if it is one.
+    Expression(Option<Box<Expression>>),
     /// A truth value.
     Boolean(bool),
     /// null
@@ -172,7 +175,7 @@ impl Path {
             steps_left: STEPS_MAX,
             depth: 0,
             comparisons: 0,
-            has_expression: false,
+            expression_steps_left: EXPRESSION_STEPS_MAX,
         };
         let mut steps = Steps::new();
         let failure = parser.whole_path(&mut steps).err().map(|failure| failure.into_error(fixed));
@@ -180,7 +183,7 @@ impl Path {
             steps.clear();
         }
         let step_count = STEPS_MAX - parser.steps_left + parser.comparisons;
-        let has_expression = parser.has_expression;
+        let has_expression = parser.expression_steps_left < EXPRESSION_STEPS_MAX;
         Ok(Path { steps, is_legacy, text, original_start, fixed_end, step_count, has_expression, failure })
     }
 
@@ -238,12 +241,18 @@ enum Failure {
     Expected(usize, &'static str),
     /// It is too long, or nested too deeply.
     TooLarge,
+    /// Its regular expressions are too costly.
+    TooCostly,
 }
 
 impl Failure {
     fn into_error(self, text: &str) -> Error {
-        let Failure::Expected(at, expected) = self else {
-            return Error::fixed("ERR path is too long or nested too deeply");
+        let (at, expected) = match self {
+            Failure::Expected(at, expected) => (at, expected),
+            Failure::TooLarge => return Error::fixed("ERR path is too long or nested too deeply"),
+            Failure::TooCostly => {
+                return Error::fixed("ERR the regular expressions of the path are too large");
+            }
         };
         let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let text = text.replace('\0', " ");
@@ -264,7 +273,7 @@ struct Parser<'a> {
     steps_left: usize,
     depth: usize,
     comparisons: usize,
-    has_expression: bool,
+    expression_steps_left: usize,
 }
 
 /// Whether a byte belongs to names without quotes.
@@ -443,9 +452,8 @@ impl Parser<'_> {
         Ok(Step::Slice { start, end, step })
     }
 
-    /// An integer without leading zeros; nothing is read if there is none. One beyond 64 bits counts as the
-    /// largest.
-    fn integer(&mut self) -> Option<i64> {
+    /// The digits of an integer without leading zeros, and its minus; nothing is read if there is none.
+    fn digits(&mut self) -> Option<&[u8]> {
         self.skip_spaces();
         let rest = &self.text[self.at..];
         let sign = usize::from(rest.first() == Some(&b'-'));
@@ -455,8 +463,13 @@ impl Parser<'_> {
             _ => return None,
         };
         self.at += sign + digits;
-        let text = &rest[..sign + digits];
-        let beyond = if sign > 0 { i64::MIN } else { i64::MAX };
+        Some(&rest[..sign + digits])
+    }
+
+    /// An index: an integer. One beyond 64 bits counts as the largest.
+    fn integer(&mut self) -> Option<i64> {
+        let text = self.digits()?;
+        let beyond = if text.starts_with(b"-") { i64::MIN } else { i64::MAX };
         Some(if text == b"-0" { 0 } else { mantissa_number::parse_i64(text).unwrap_or(beyond) })
     }
 
@@ -532,9 +545,15 @@ impl Parser<'_> {
             });
         };
         let Some(mut right) = self.term()? else { return self.expected(TERM) };
-        if let (Operator::Matches, Term::String(text, expression)) = (operator, &mut right) {
-            self.has_expression = true;
-            *expression = std::str::from_utf8(text).ok().and_then(|text| Regex::new(text).ok()).map(Box::new);
+        if let (Operator::Matches, Term::String(text)) = (operator, &right) {
+            let left = &mut self.expression_steps_left;
+            let charge = |steps| {
+                let is_enough = steps <= *left;
+                *left = left.saturating_sub(steps);
+                is_enough
+            };
+            let expression = Expression::compile(text, charge).map_err(|_| Failure::TooCostly)?;
+            right = Term::Expression(expression.map(Box::new));
         }
         Ok(Filter::Compare(left, operator, right))
     }
@@ -544,7 +563,7 @@ impl Parser<'_> {
             Some(b'@') => Term::Current(self.inner_path()?),
             Some(b'$') => Term::Root(self.inner_path()?),
             Some(b'"' | b'\'') => match self.string() {
-                Some(text) => Term::String(text, None),
+                Some(text) => Term::String(text),
                 None => return Ok(None),
             },
             Some(b'-' | b'0'..=b'9') => match self.decimal() {
@@ -566,16 +585,24 @@ impl Parser<'_> {
         Ok(steps)
     }
 
+    /// A number: an integer up to 64 bits exactly, any other as the closest double.
     fn decimal(&mut self) -> Option<Number> {
         let start = self.at;
-        let integer = self.integer()?;
+        let digits = self.digits()?;
+        let integer = match digits {
+            b"-0" => Some(Number::Integer(0)),
+            digits => mantissa_number::parse_i64(digits)
+                .map(Number::Integer)
+                .or_else(|| mantissa_number::parse_u64(digits).map(Number::Unsigned))
+                .or_else(|| mantissa_number::parse_f64(digits).map(Number::Double)),
+        };
         let rest = &self.text[self.at..];
         let decimals = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
         if rest.first() == Some(&b'.') && decimals > 0 {
             self.at += 1 + decimals;
             return mantissa_number::parse_f64(&self.text[start..self.at]).map(Number::Double);
         }
-        Some(Number::Integer(integer))
+        integer
     }
 }
 

@@ -3,15 +3,17 @@
 //! A walk visits each value of the document once for each way that the path has to it, in document order.
 //! Filters look at one value after the other. Recursion is as deep as the document, or as the path is long.
 //! Paths with several `..`, or with paths in filters, can take steps without end, so that their number has a
-//! limit in proportion to the size of the document.
+//! limit in proportion to the size of the document. Regular expressions cost steps as well, and those that
+//! stand in documents are remembered during a walk.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use mantissa_store::json::{Number, Shape, View};
 use smallvec::SmallVec;
 
+use super::expression::Expression;
 use super::path::{Filter, Operator, Path, Step, Term};
 use crate::error::{Error, Outcome};
 
@@ -20,7 +22,9 @@ use crate::error::{Error, Outcome};
 const STEPS_MIN: usize = 4 << 20;
 const STEPS_PER_BYTE: usize = 16;
 /// Children that are passed by at the cost of one step.
-const PASSED_PER_STEP: usize = 16;
+pub(super) const PASSED_PER_STEP: usize = 16;
+/// Regular expressions of the document that are remembered during a walk.
+const REMEMBERED_MAX: usize = 4;
 
 /// Where a value is: in each container around it the place of the child.
 pub type Place = SmallVec<[usize; 8]>;
@@ -50,7 +54,7 @@ impl Path {
     /// Visits matches within a number of steps. Returns how many of these are left: 0 if it ended for that.
     fn walk<'a>(&self, root: View<'a>, steps_max: usize, visit: Visit<'_, 'a>) -> usize {
         let steps_left = Cell::new(steps_max);
-        let walk = Walk { root, steps_left: &steps_left };
+        let walk = Walk { root, steps_left: &steps_left, expressions: &RefCell::default() };
         let _ended_early = walk.step(&self.steps, root, &mut Place::new(), visit);
         steps_left.get()
     }
@@ -88,18 +92,29 @@ fn bound(index: i64, len: usize) -> usize {
     usize::try_from(index).map_or(len, |index| index.min(len))
 }
 
+/// A text of the document, and the regular expression that it is, if it is one.
+type Known = (Box<[u8]>, Option<Expression>);
+
 #[derive(Clone, Copy)]
 struct Walk<'a, 'w> {
     root: View<'a>,
     /// Those that it may take; 0 once it has been ended.
     steps_left: &'w Cell<usize>,
+    /// The latest of those in the document, with their texts.
+    expressions: &'w RefCell<Vec<Known>>,
 }
 
 impl<'a> Walk<'a, '_> {
     /// Counts a step, and children that are passed by.
     #[inline]
     fn charge(self, passed: usize) -> ControlFlow<()> {
-        let left = self.steps_left.get().saturating_sub(1 + passed / PASSED_PER_STEP);
+        self.charge_steps(1 + passed / PASSED_PER_STEP)
+    }
+
+    /// Counts steps.
+    #[inline]
+    fn charge_steps(self, steps: usize) -> ControlFlow<()> {
+        let left = self.steps_left.get().saturating_sub(steps);
         self.steps_left.set(left);
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -207,12 +222,53 @@ impl<'a> Walk<'a, '_> {
             _ if self.charge(0).is_break() => false,
             // As RedisJSON has it: a path that leads to several values stands for nothing here either.
             Filter::Exists(term) => !matches!(self.operand(term, value), Operand::Nothing),
-            Filter::Compare(Term::String(..), Operator::Matches, _) => false,
+            Filter::Compare(Term::String(_), Operator::Matches, _) => false,
             Filter::Compare(left, operator, right) => {
                 let (left, right) = (self.operand(left, value), self.operand(right, value));
-                compare(left, *operator, right)
+                match operator {
+                    Operator::Matches => self.matches(left, right),
+                    operator => compare(left, *operator, right),
+                }
             }
         }
+    }
+
+    /// Whether the regular expression on the right matches somewhere in the text of a value on the left.
+    fn matches(self, left: Operand<'_>, right: Operand<'_>) -> bool {
+        let Operand::String(text) = left else { return false };
+        match right {
+            Operand::Expression(expression) => expression.is_some_and(|one| self.is_match(one, text)),
+            Operand::String(pattern) => self.matches_text(text, pattern),
+            _ => false,
+        }
+    }
+
+    fn is_match(self, expression: &Expression, text: &[u8]) -> bool {
+        self.charge_steps(expression.steps(text)).is_continue() && expression.matches(text)
+    }
+
+    /// The same of an expression that stands in the document.
+    fn matches_text(self, text: &[u8], pattern: &[u8]) -> bool {
+        if self.charge(pattern.len()).is_break() {
+            return false;
+        }
+        let mut known = self.expressions.borrow_mut();
+        let expression = match known.iter().position(|(known, _)| **known == *pattern) {
+            Some(place) => &known[place].1,
+            None => {
+                let charge = |steps| self.charge_steps(steps).is_continue();
+                let Ok(expression) = Expression::compile(pattern, charge) else {
+                    self.steps_left.set(0);
+                    return false;
+                };
+                if known.len() == REMEMBERED_MAX {
+                    known.remove(0);
+                }
+                known.push((pattern.into(), expression));
+                &known[known.len() - 1].1
+            }
+        };
+        expression.as_ref().is_some_and(|one| self.is_match(one, text))
     }
 
     /// What a term stands for. A path stands for nothing unless it leads to one value.
@@ -224,7 +280,8 @@ impl<'a> Walk<'a, '_> {
             Term::Current(steps) => (steps, value),
             Term::Root(steps) => (steps, self.root),
             Term::Number(number) => return Operand::Number(*number),
-            Term::String(text, expression) => return Operand::String(text, expression.as_deref()),
+            Term::String(text) => return Operand::String(text),
+            Term::Expression(expression) => return Operand::Expression(expression.as_deref()),
             Term::Boolean(value) => return Operand::Boolean(*value),
             Term::Null => return Operand::Null,
         };
@@ -248,7 +305,8 @@ enum Operand<'a> {
     Null,
     Boolean(bool),
     Number(Number),
-    String(&'a [u8], Option<&'a regex::bytes::Regex>),
+    String(&'a [u8]),
+    Expression(Option<&'a Expression>),
     Container(View<'a>),
 }
 
@@ -258,21 +316,18 @@ impl<'a> Operand<'a> {
             Shape::Null => Operand::Null,
             Shape::Boolean(value) => Operand::Boolean(value),
             Shape::Number(number) => Operand::Number(number),
-            Shape::String(text) => Operand::String(text, None),
+            Shape::String(text) => Operand::String(text),
             Shape::Array | Shape::Object => Operand::Container(value),
         }
     }
 }
 
 fn compare(left: Operand<'_>, operator: Operator, right: Operand<'_>) -> bool {
-    if operator == Operator::Matches {
-        return matches(left, right);
-    }
     let order = match (left, right) {
         (Operand::Null, Operand::Null) => Some(Ordering::Equal),
         (Operand::Boolean(left), Operand::Boolean(right)) => Some(left.cmp(&right)),
         (Operand::Number(left), Operand::Number(right)) => compare_numbers(left, right),
-        (Operand::String(left, _), Operand::String(right, _)) => Some(left.cmp(right)),
+        (Operand::String(left), Operand::String(right)) => Some(left.cmp(right)),
         (Operand::Container(left), Operand::Container(right)) => {
             let is_same = left.is_same(right);
             return operator == if is_same { Operator::Equal } else { Operator::NotEqual };
@@ -300,19 +355,6 @@ fn compare_numbers(left: Number, right: Number) -> Option<Ordering> {
     match (integer(left), integer(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         _ => left.to_f64().partial_cmp(&right.to_f64()),
-    }
-}
-
-/// Whether the regular expression on the right matches somewhere in the text of a value on the left.
-fn matches(left: Operand<'_>, right: Operand<'_>) -> bool {
-    match (left, right) {
-        (Operand::String(text, _), Operand::String(_, Some(expression))) => expression.is_match(text),
-        (Operand::String(text, _), Operand::String(pattern, None)) => {
-            let expression =
-                std::str::from_utf8(pattern).ok().and_then(|text| regex::bytes::Regex::new(text).ok());
-            expression.is_some_and(|expression| expression.is_match(text))
-        }
-        _ => false,
     }
 }
 
@@ -345,6 +387,46 @@ mod tests {
         let (matches, many) = count("$..[?(@.uid==38)]", &records(10_000));
         assert_eq!(matches, 1);
         assert!(few < 50_000 && many < 11 * few, "{few} and {many} steps");
+    }
+
+    #[test]
+    fn numbers_of_filters_are_exact_up_to_64_bits() {
+        let text = "[18446744073709551615,9223372036854775807,1e19,5,-1e19,-9223372036854775808]";
+        let document = Fragment::parse(text).expect("it is JSON");
+        for (filter, expected) in [
+            ("@==18446744073709551615", 1),
+            ("@==9223372036854775807", 1),
+            ("@==-9223372036854775808", 1),
+            ("@==-10000000000000000000", 1),
+            ("@>9223372036854775807", 2),
+            ("@>10000000000000000000", 1),
+            ("@>=10000000000000000000", 2),
+            ("@<99999999999999999999999", 6),
+            ("@!=18446744073709551615", 5),
+            ("@<=-10000000000000000000", 1),
+            ("@==-0", 0),
+        ] {
+            assert_eq!(count(&format!("$[?({filter})]"), &document).0, expected, "{filter}");
+        }
+        assert_eq!(count("$[99999999999999999999]", &document).0, 0);
+        assert_eq!(count("$[-99999999999999999999]", &document).0, 1);
+        assert_eq!(count("$[1:99999999999999999999]", &document).0, 5);
+    }
+
+    #[test]
+    fn an_expression_of_the_document_is_compiled_once_in_a_walk() {
+        let records = |count: usize, kinds: usize| {
+            let record = |n: usize| format!(r#"{{"a":"x{0}","p":"x{0}|\\w{{9}}"}}"#, n % kinds);
+            let records: Vec<String> = (0..count).map(record).collect();
+            Fragment::parse(format!("[{}]", records.join(","))).expect("it is JSON")
+        };
+        let (matches, one) = count("$[?(@.a=~@.p)]", &records(500, 1));
+        assert_eq!(matches, 500);
+        let (matches, some) = count("$[?(@.a=~@.p)]", &records(500, REMEMBERED_MAX));
+        assert_eq!(matches, 500);
+        let (matches, many) = count("$[?(@.a=~@.p)]", &records(500, 2 * REMEMBERED_MAX));
+        assert_eq!(matches, 500);
+        assert!(some < 10 * one && many > 50 * some, "{one}, {some} and {many} steps");
     }
 
     #[test]

@@ -87,13 +87,16 @@ fn find(access: &mut Access<'_>, args: Args<'_>, filter: &Filter<'_>, query: &Qu
     let on_disk = || places.iter().filter_map(|(key, place)| Some((&**key, place.cold()?)));
     let open_of_record: HashMap<RecordId, Sample> =
         on_disk().filter_map(|(key, cold)| Some((cold.id(), *open.get(key)?))).collect();
-    let query = query.clone();
+    // What is read here is taken from the command's budget below: the command may run again with it.
+    let own = query.with_own_budget();
     let take = move |cold: &Cold, value| {
-        let taken = Taken::of(&query, value, open_of_record.get(&cold.id()).copied())?;
+        let taken = Taken::of(&own, value, open_of_record.get(&cold.id()).copied())?;
         let bytes = taken.bytes();
         Ok((taken, bytes))
     };
-    let mut taken = access.taken_of(on_disk().collect(), take)?.into_iter();
+    let taken = access.taken_of(on_disk().collect(), take)?;
+    taken.iter().try_for_each(|taken| query.budget().take(taken.empty_buckets()))?;
+    let mut taken = taken.into_iter();
     let found = |(key, place): (Arc<[u8]>, Place)| match place {
         Place::InMemory(mut series) => {
             compaction::add_latest(&mut series, open.get(&*key).copied());
@@ -225,9 +228,11 @@ fn of_many(
         return Err(Error::fixed("ERR TSDB: GROUPBY takes one aggregator only"));
     }
     if let Some(grouping) = grouping {
-        let (query, count) = query.unbounded();
+        // Groups are made in the order of time, of which the first and the last value of a bucket depend.
+        let (is_reversed, count) = (query.is_reversed(), query.row_count());
+        let query = query.ascending();
         let found = find(access, args, &filter, &query)?;
-        return grouping.write(&found, (&query, count), (&shown, excludes_empty), reply);
+        return grouping.write((&found, &query), (is_reversed, count), (&shown, excludes_empty), reply);
     }
     let found = find(access, args, &filter, &query)?;
     let list = reply.defer();
@@ -300,8 +305,8 @@ impl<'a> Grouping<'a> {
 
     fn write(
         &self,
-        found: &[One],
-        (query, count): (&Query, usize),
+        (found, query): (&[One], &Query),
+        (is_reversed, count): (bool, usize),
         (shown, excludes_empty): (&Shown<'_>, bool),
         reply: &mut Reply,
     ) -> Outcome {
@@ -317,21 +322,26 @@ impl<'a> Grouping<'a> {
         for (value, members) in groups {
             let mut sums: BTreeMap<u64, Aggregator> = BTreeMap::new();
             for (_, series) in &members {
-                series.run(query, &mut |time, values| sums.entry(time).or_default().add(values[0]))?;
+                series.run(query, &mut |time, values| {
+                    sums.entry(time).or_default().add(values[0]);
+                    if sums.len() > count {
+                        let _unwanted = if is_reversed { sums.pop_first() } else { sums.pop_last() };
+                    }
+                })?;
             }
             if sums.is_empty() && excludes_empty {
                 continue;
             }
             written += 1;
             self.write_group(value, &members, shown, reply);
-            reply.array(sums.len().min(count));
+            reply.array(sums.len());
             let mut write = |(&time, sum): (&u64, &Aggregator)| {
                 write_sample(reply, Sample { time, value: sum.value(self.reducer) });
             };
-            if query.is_reversed() {
-                sums.iter().rev().take(count).for_each(&mut write);
+            if is_reversed {
+                sums.iter().rev().for_each(&mut write);
             } else {
-                sums.iter().take(count).for_each(&mut write);
+                sums.iter().for_each(&mut write);
             }
         }
         finish(reply, list, written);

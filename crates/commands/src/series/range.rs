@@ -1,5 +1,8 @@
 //! Samples between two times, or the values of buckets of them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::series::{Aggregation, Asked, Buckets, Sample, Series};
 
@@ -11,8 +14,8 @@ use crate::parse;
 
 /// Time stamps that FILTER_BY_TS looks at.
 const TIMES_MAX: usize = 128;
-/// Buckets without samples that one call fills at most, where no COUNT bounds them.
-const BUCKETS_MAX: usize = 1 << 24;
+/// Buckets without samples that one command fills at most, in all of its series, where no COUNT bounds them.
+pub(super) const EMPTY_BUCKETS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 24 };
 
 /// The time that stands for a bucket.
 #[derive(Clone, Copy)]
@@ -38,6 +41,30 @@ pub(super) struct Query {
     times: Option<Vec<u64>>,
     values: Option<(f64, f64)>,
     is_reversed: bool,
+    /// That of the command: its queries share it.
+    budget: Arc<Budget>,
+}
+
+/// Buckets without samples that a command has filled, on all of its threads.
+#[derive(Debug, Default)]
+pub(super) struct Budget(AtomicUsize);
+
+impl Budget {
+    /// Buckets that are counted together.
+    const BLOCK: usize = 1024;
+
+    /// Notes that so many were filled.
+    ///
+    /// # Errors
+    ///
+    /// If they are too many.
+    pub(super) fn take(&self, count: usize) -> Outcome {
+        let before = self.0.fetch_add(count, Ordering::Relaxed);
+        if before.saturating_add(count) > EMPTY_BUCKETS_MAX {
+            return Err(Error::fixed("ERR TSDB: too many buckets"));
+        }
+        Ok(())
+    }
 }
 
 /// The two times at a place among the arguments.
@@ -85,7 +112,8 @@ impl Query {
         }
         let values = values(args)?;
         let times = times(args)?;
-        let query = Query { from, to, count, buckets, times, values, is_reversed };
+        let budget = Arc::default();
+        let query = Query { from, to, count, buckets, times, values, is_reversed, budget };
         let Some(aggregations) = aggregations else { return Ok(vec![query; series]) };
         let of = |list: Box<[Aggregation]>| {
             let mut query = query.clone();
@@ -119,13 +147,31 @@ impl Query {
 
     /// That of the latest sample.
     pub(super) fn latest() -> Query {
-        Query { from: 0, to: u64::MAX, count: 1, buckets: None, times: None, values: None, is_reversed: true }
+        let (from, to, budget) = (0, u64::MAX, Arc::default());
+        Query { from, to, count: 1, buckets: None, times: None, values: None, is_reversed: true, budget }
     }
 
-    /// The same without its bound on samples, and that bound.
-    pub(super) fn unbounded(self) -> (Query, usize) {
-        let count = self.count;
-        (Query { count: usize::MAX, ..self }, count)
+    /// The same in the order of time. The rows that came first in the other order are among those at the end,
+    /// so that it has no bound then.
+    pub(super) fn ascending(mut self) -> Query {
+        if self.is_reversed {
+            self.count = usize::MAX;
+        }
+        self.is_reversed = false;
+        if let Some((buckets, _)) = &mut self.buckets {
+            buckets.is_reversed = false;
+        }
+        self
+    }
+
+    /// The same for another part of the command, whose buckets are counted by themselves.
+    pub(super) fn with_own_budget(&self) -> Query {
+        Query { budget: Arc::default(), ..self.clone() }
+    }
+
+    /// What its command has left for buckets without samples.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Whether the latest samples come first.
@@ -134,11 +180,12 @@ impl Query {
     }
 
     /// Calls `emit` with the rows of a series: a time, and the value of a sample or those of a bucket.
+    /// Returns how many of them are buckets without samples.
     ///
     /// # Errors
     ///
-    /// If there are too many buckets.
-    pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome {
+    /// If the command fills too many buckets.
+    pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome<usize> {
         let bounds = (self.from.max(series.oldest_kept()), self.to);
         let (mut from, mut to) = bounds;
         if let Some(times) = &self.times {
@@ -146,7 +193,7 @@ impl Query {
             to = to.min(times.last().copied().unwrap_or(0));
         }
         if from > to {
-            return Ok(());
+            return Ok(0);
         }
         let wants = |sample: &Sample| {
             self.times.as_ref().is_none_or(|times| times.binary_search(&sample.time).is_ok())
@@ -156,18 +203,20 @@ impl Query {
         let mut left = self.count;
         if let Some((buckets, time)) = &self.buckets {
             let wants: Option<&dyn Fn(&Sample) -> bool> = if is_filtered { Some(&wants) } else { None };
-            let mut filled = 0;
-            buckets.of(series, Asked { bounds, within: (from, to), wants }, &mut |start, values| {
-                filled += 1;
-                if left == 0 || filled > BUCKETS_MAX {
+            let asked = Asked { bounds, within: (from, to), wants };
+            let mut emit = |start, values: &[f64]| {
+                if left == 0 {
                     return false;
                 }
                 left -= 1;
                 emit(time.of(start, buckets.duration), values);
                 left > 0
-            });
-            let error = Error::fixed("ERR TSDB: too many buckets");
-            return if filled > BUCKETS_MAX { Err(error) } else { Ok(()) };
+            };
+            if buckets.with_empty {
+                return self.fill(series, asked, &mut emit);
+            }
+            buckets.of(series, asked, &mut emit);
+            return Ok(0);
         }
         let mut take = |sample: &Sample| {
             if !is_filtered || wants(sample) {
@@ -181,13 +230,41 @@ impl Query {
         } else {
             series.visit(from, to, |samples| samples.iter().all(&mut take));
         }
-        Ok(())
+        Ok(0)
+    }
+
+    /// The buckets of a series, those without samples as well. Returns how many of these there are: those
+    /// beyond the number of samples, about.
+    fn fill(
+        &self,
+        series: &Series,
+        asked: Asked<'_>,
+        emit: &mut dyn FnMut(i64, &[f64]) -> bool,
+    ) -> Outcome<usize> {
+        let Some((buckets, _)) = &self.buckets else { return Ok(0) };
+        let (from, to) = asked.within;
+        let mut with_samples = series.samples_about(from, to);
+        let (mut filled, mut outcome) = (0, Ok(()));
+        buckets.of(series, asked, &mut |start, values| {
+            if with_samples > 0 {
+                with_samples -= 1;
+                return emit(start, values);
+            }
+            filled += 1;
+            if filled % Budget::BLOCK == 0 {
+                outcome = self.budget.take(Budget::BLOCK);
+            }
+            outcome.is_ok() && emit(start, values)
+        });
+        outcome?;
+        self.budget.take(filled % Budget::BLOCK)?;
+        Ok(filled)
     }
 
     /// Writes the samples or buckets of a series, and returns how many there were.
     pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome<usize> {
         let len = if reply.has_sink() { self.plain_len(series) } else { None };
-        write(len, reply, |emit| self.run(series, emit))
+        write(len, reply, |emit| self.run(series, emit).map(|_| ()))
     }
 
     /// How many samples are replied, if they are many and that can be told without reading them all.

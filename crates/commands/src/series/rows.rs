@@ -16,16 +16,19 @@ pub(super) struct Rows {
     pub(super) times: Vec<u64>,
     /// As many for each time as there are aggregations.
     pub(super) values: Vec<f64>,
+    /// How many of them are buckets without samples.
+    pub(super) empty_buckets: usize,
 }
 
 impl Rows {
     /// Those of a series.
     pub(super) fn of(query: &Query, series: &Series) -> Outcome<Rows> {
         let mut rows = Rows::default();
-        query.run(series, &mut |time, values| {
+        let empty_buckets = query.run(series, &mut |time, values| {
             rows.times.push(time);
             rows.values.extend_from_slice(values);
         })?;
+        rows.empty_buckets = empty_buckets;
         Ok(rows)
     }
 
@@ -51,6 +54,11 @@ impl Taken {
         rows.times.shrink_to_fit();
         rows.values.shrink_to_fit();
         Ok(Taken { labels: series.options().labels.clone(), rows })
+    }
+
+    /// The buckets among the rows that have no samples.
+    pub(super) fn empty_buckets(&self) -> usize {
+        self.rows.empty_buckets
     }
 
     /// About the bytes in memory.
@@ -80,7 +88,7 @@ impl Found {
     /// Calls `emit` with the rows of the query for which it was found.
     pub(super) fn run(&self, query: &Query, emit: &mut dyn FnMut(u64, &[f64])) -> Outcome {
         match self {
-            Found::Series(series) => query.run(series, emit),
+            Found::Series(series) => query.run(series, emit).map(|_| ()),
             Found::Taken(taken) => {
                 taken.rows.each(query, emit);
                 Ok(())
@@ -112,7 +120,7 @@ impl Found {
         match self {
             Found::Series(series) => series.last(),
             Found::Taken(taken) => {
-                let Rows { times, values } = &taken.rows;
+                let Rows { times, values, .. } = &taken.rows;
                 times.first().zip(values.first()).map(|(&time, &value)| Sample { time, value })
             }
         }

@@ -295,38 +295,90 @@ fn parse_prefix(text: &[u8]) -> Option<(f64, usize)> {
     let begins = |name: &[u8]| rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
     for (name, value) in [(&b"infinity"[..], f64::INFINITY), (b"inf", f64::INFINITY), (b"nan", f64::NAN)] {
         if begins(name) {
-            return Some((value.copysign(sign), sign_len + name.len()));
+            let len = name.len() + if value.is_nan() { payload_len(&rest[name.len()..]) } else { 0 };
+            return Some((value.copysign(sign), sign_len + len));
         }
     }
+    if begins(b"0x")
+        && let Some(len) = number_len(&rest[2..], u8::is_ascii_hexdigit, b'p')
+    {
+        let number = mantissa_number::parse_hexadecimal(&rest[2..2 + len])?;
+        return Some((sign * number, sign_len + 2 + len));
+    }
+    let len = number_len(rest, u8::is_ascii_digit, b'e')?;
+    let number = mantissa_number::parse_f64(&rest[..len])?;
+    Some((sign * number, sign_len + len))
+}
+
+/// The length of the digits that a text begins with, with a point among them and an exponent behind a letter
+/// (in small), if there is a digit.
+fn number_len(text: &[u8], is_digit: fn(&u8) -> bool, exponent: u8) -> Option<usize> {
     let run = |from: usize, is_digit: fn(&u8) -> bool| {
-        rest.get(from..).unwrap_or_default().iter().take_while(|byte| is_digit(byte)).count()
+        text.get(from..).unwrap_or_default().iter().take_while(|byte| is_digit(byte)).count()
     };
-    if begins(b"0x") {
-        let len = run(2, u8::is_ascii_hexdigit);
-        if len > 0 {
-            let fold = |value: f64, &digit: &u8| {
-                value * 16.0 + f64::from(char::from(digit).to_digit(16).unwrap_or(0))
-            };
-            return Some((sign * rest[2..2 + len].iter().fold(0.0, fold), sign_len + 2 + len));
-        }
-    }
-    let mut len = run(0, u8::is_ascii_digit);
+    let mut len = run(0, is_digit);
     let mut digits = len;
-    if rest.get(len) == Some(&b'.') {
-        let decimals = run(len + 1, u8::is_ascii_digit);
+    if text.get(len) == Some(&b'.') {
+        let decimals = run(len + 1, is_digit);
         digits += decimals;
         len += 1 + decimals;
     }
     if digits == 0 {
         return None;
     }
-    if matches!(rest.get(len), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(rest.get(len + 1), Some(b'+' | b'-')));
-        let exponent = run(len + 1 + sign, u8::is_ascii_digit);
-        if exponent > 0 {
-            len += 1 + sign + exponent;
+    if text.get(len).is_some_and(|letter| letter.to_ascii_lowercase() == exponent) {
+        let sign = usize::from(matches!(text.get(len + 1), Some(b'+' | b'-')));
+        let digits = run(len + 1 + sign, u8::is_ascii_digit);
+        if digits > 0 {
+            len += 1 + sign + digits;
         }
     }
-    let number = mantissa_number::parse_f64(&rest[..len])?;
-    Some((sign * number, sign_len + len))
+    Some(len)
+}
+
+/// The length of the letters and digits in parentheses that may stand behind a NaN.
+fn payload_len(text: &[u8]) -> usize {
+    if text.first() != Some(&b'(') {
+        return 0;
+    }
+    let is_inside = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let len = 1 + text[1..].iter().take_while(is_inside).count();
+    if text.get(len) == Some(&b')') { len + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_where_strtod_ends_them() {
+        let cases: &[(&str, f64, usize)] = &[
+            ("0x1p4]", 16.0, 5),
+            ("0x.8,", 0.5, 4),
+            ("0x10.8p+1", 33.0, 9),
+            ("0x1.p", 1.0, 4),
+            ("0X1P-", 1.0, 3),
+            ("0x1p-2000", 0.0, 9),
+            ("-0x1p2000", f64::NEG_INFINITY, 9),
+            ("0x.p1", 0.0, 1),
+            ("0x", 0.0, 1),
+            ("0xg", 0.0, 1),
+            ("1.e", 1.0, 2),
+            ("1.5e+", 1.5, 3),
+            ("1e400", f64::INFINITY, 5),
+            // The nearest double, a tie that a digit far behind breaks, and the tie.
+            ("0x20000000000001000000000000000001", 2f64.powi(125) + 2f64.powi(73), 34),
+            ("0x20000000000001000000000000000000", 2f64.powi(125), 34),
+            ("0x20000000000001", 9_007_199_254_740_992.0, 16),
+            ("infinit", f64::INFINITY, 3),
+        ];
+        for &(text, number, len) in cases {
+            assert_eq!(parse_prefix(text.as_bytes()), Some((number, len)), "{text}");
+        }
+        for (text, len) in [("nan", 3), ("nan(1_x)", 8), ("nan(1", 3), ("nan(-)", 3), ("-nan()", 6)] {
+            let found = parse_prefix(text.as_bytes());
+            assert!(found.is_some_and(|(number, found)| number.is_nan() && found == len), "{text}");
+        }
+        assert!(parse_prefix(b"-x").is_none() && parse_prefix(b".").is_none());
+    }
 }
