@@ -27,13 +27,13 @@ pub struct ExpireProgress {
     pub removed: usize,
     /// Keys with an expiry that the shard had before, over all databases.
     pub keys: usize,
-    /// Entries were looked at, and there are more to be because tables have grown: soon it will be known where
-    /// the next expires.
+    /// Entries were looked at, and there are more to be because tables have grown: soon it will be known
+    /// where the next expires.
     pub is_behind: bool,
 }
 
-/// Looks at about `entries_max` entries of a shard, over all databases, among those that may have expired, and
-/// removes those that have. Nothing is visited if nothing has expired.
+/// Looks at about `entries_max` entries of a shard, over all databases, among those that may have expired,
+/// and removes those that have. Nothing is visited if nothing has expired.
 /// The shard must be locked by `access`, whose effects are to be committed afterwards. Values on disk that
 /// have to be read before their fields can be removed are added to `unread`.
 pub fn expire_cycle(

@@ -864,20 +864,21 @@ settings! {
     cluster_allow_pubsubshard_when_down: bool = "cluster-allow-pubsubshard-when-down", Bool, "yes", INERT;
     /// The most bytes that wait for another node; 0 is no limit.
     cluster_link_sendbuf_limit: u64 = "cluster-link-sendbuf-limit", MEMORY, "0", INERT;
-    /// The address told to clients of a cluster and, without `replica-announce-ip`, to the primary; empty is the
-    /// real one.
+    /// The address told to clients of a cluster and, without `replica-announce-ip`, to the primary; empty is
+    /// the real one.
     cluster_announce_ip: String = "cluster-announce-ip", Text, "", 0;
     /// The host name told to clients of a cluster.
     cluster_announce_hostname: String = "cluster-announce-hostname", Checked(check_hostname), "", 0;
     /// The name of the node in logs.
     cluster_announce_human_nodename: String = "cluster-announce-human-nodename", Checked(check_node_name),
         "", INERT;
-    /// The port told to clients of a cluster and, without `replica-announce-port`, to the primary; 0 is the real
-    /// one.
+    /// The port told to clients of a cluster and, without `replica-announce-port`, to the primary; 0 is the
+    /// real one.
     cluster_announce_port: u16 = "cluster-announce-port", PORT, "0", 0;
     /// The TLS port told to clients of a cluster; 0 is the real one.
     cluster_announce_tls_port: u16 = "cluster-announce-tls-port", PORT, "0", 0;
-    /// The port of the cluster bus told to clients of a cluster; 0 is the port plus 10000. Nobody listens there.
+    /// The port of the cluster bus told to clients of a cluster; 0 is the port plus 10000. Nobody listens
+    /// there.
     cluster_announce_bus_port: u16 = "cluster-announce-bus-port", PORT, "0", 0;
     /// How clients are told of nodes: by `ip`, by `hostname`, or not at all (`unknown-endpoint`).
     cluster_preferred_endpoint_type: EndpointType = "cluster-preferred-endpoint-type",

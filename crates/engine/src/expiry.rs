@@ -2,10 +2,9 @@
 //!
 //! Ten times a second (`hz`) the background thread looks at each shard in turn, where it has parts in which
 //! something may have expired. Where many of the keys that it comes across have expired, it goes on with the
-//! same shard, for up to a quarter of its time (more with `active-expire-effort`); so it does once after a table
-//! has grown. A shard is locked for one
-//! step at a time: about [`STEP_ENTRIES`] entries, a fraction of a millisecond. Where there are more shards the
-//! steps are smaller.
+//! same shard, for up to a quarter of its time (more with `active-expire-effort`); so it does once after a
+//! table has grown. A shard is locked for one step at a time: about [`STEP_ENTRIES`] entries, a fraction of a
+//! millisecond. Where there are more shards the steps are smaller.
 //!
 //! What streams know of producers is forgotten in the same steps, on replicas too: that is no change.
 

@@ -67,7 +67,6 @@ pub mod snapshot;
 pub mod state;
 pub mod stats;
 pub mod tier;
-mod topology;
 pub mod tracking;
 pub mod transaction;
 mod turnover;

@@ -19,5 +19,6 @@ pub mod primary;
 pub mod restore;
 pub mod role;
 pub mod sending;
+pub mod topology;
 pub mod waits;
 pub mod wire;

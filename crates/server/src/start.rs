@@ -141,12 +141,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     notice!("Mantissa {version} starts, as Redis {REDIS_VERSION} to its clients, PID: {pid}");
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
-    let (stop_sender, stop_receiver) = mpsc::channel();
-    let waker = signals.waker().map_err(|error| format!("Could not copy a socket: {error}"))?;
-    let shutdown = move |code| {
-        let _already_stopping = stop_sender.send(code);
-        waker.wake();
-    };
+    let (shutdown, stop_receiver) = stopping(&signals)?;
     let network = Network::new(worker_count, config.worker_packing, shutdown);
     let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
@@ -194,6 +189,17 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     let is_saved = end(&engine, &network, &supervision, workers.threads, pid_file);
     archiver.finish();
     Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
+}
+
+/// What has the main thread end with an exit code, and where it learns that.
+fn stopping(signals: &Signals) -> Result<(impl Fn(u8) + Send + Sync + 'static, mpsc::Receiver<u8>), String> {
+    let waker = signals.waker().map_err(|error| format!("Could not copy a socket: {error}"))?;
+    let (sender, receiver) = mpsc::channel();
+    let shutdown = move |code| {
+        let _already_stopping = sender.send(code);
+        waker.wake();
+    };
+    Ok((shutdown, receiver))
 }
 
 /// Ends workers, links and files in order. Whether the data are saved where they are to be.

@@ -7,15 +7,15 @@
 //!
 //! # Invariant
 //!
-//! The bound of a group is at most the expiry of each of its entries. It is exact after a visit, and too early
-//! where a key has gone or got a later expiry since: such a group is looked at once in vain.
+//! The bound of a group is at most the expiry of each of its entries. It is exact after a visit, and too
+//! early where a key has gone or got a later expiry since: such a group is looked at once in vain.
 //!
 //! 8 bytes a group, 0.05 an entry; nothing while no key has had an expiry.
 
 use crate::key_hash::KeyHash;
 
-/// Buckets of a group, at the least, unless the table has fewer. Larger groups cost more where keys expire one
-/// by one, smaller ones more where nothing expires: 100 million keys have half a million bounds.
+/// Buckets of a group, at the least, unless the table has fewer. Larger groups cost more where keys expire
+/// one by one, smaller ones more where nothing expires: 100 million keys have half a million bounds.
 const GROUP_BUCKETS: usize = 32;
 /// The bound of a group without keys with an expiry.
 const NEVER: i64 = i64::MAX;

@@ -13,7 +13,6 @@ use crate::invocation::Command;
 use crate::session::{Session, SharedSession, flag};
 use crate::state::failover::FailoverState;
 use crate::state::replication::Address;
-use crate::topology;
 
 /// The refusal of writes on a replica.
 pub const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
@@ -116,7 +115,7 @@ impl Redirection {
     pub fn error(self, engine: &Engine, primary: &Address) -> Error {
         match self {
             Redirection::Moved(slot) => {
-                let (host, port) = topology::endpoint(engine, primary);
+                let Address { host, port } = engine.replication.link.endpoint(primary);
                 Error::new(format!("MOVED {slot} {host}:{port}"))
             }
             Redirection::Redirect => Error::new(format!("REDIRECT {}:{}", primary.host, primary.port)),

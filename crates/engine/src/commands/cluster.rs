@@ -1,6 +1,6 @@
 //! CLUSTER and what belongs to it. Without `cluster-emulated` a server answers as one with cluster support
-//! disabled: always the same. Only READONLY and READWRITE have a meaning for clients that are redirected, as in
-//! Valkey.
+//! disabled: always the same. Only READONLY and READWRITE have a meaning for clients that are redirected, as
+//! in Valkey.
 
 mod emulated;
 

@@ -21,12 +21,11 @@ use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
 use super::install::install;
 use super::wire::Wire;
-use super::{failover, primary, restore, role};
+use super::{failover, primary, restore, role, topology};
 use crate::engine::Engine;
 use crate::log::{self, notice, warning};
 use crate::state::failover::FailoverState;
 use crate::state::replication::{Address, History, LinkState};
-use crate::topology;
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);

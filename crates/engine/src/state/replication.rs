@@ -317,6 +317,16 @@ impl Link {
         *self.peer.lock() = None;
     }
 
+    /// Where clients reach the primary of this replica: the IP address of the link to it, or what it follows.
+    pub fn endpoint(&self, following: &Address) -> Address {
+        match &*self.peer.lock() {
+            Some(Peer::Tcp { remote, .. }) => {
+                Address { host: remote.ip().to_canonical().to_string(), port: following.port }
+            }
+            _ => following.clone(),
+        }
+    }
+
     /// Whether the link with this number is the present one. Does not change while the caller holds a shard.
     #[inline]
     pub fn is_current(&self, epoch: u64) -> bool {

@@ -9,7 +9,7 @@ use mantissa_sys::clock::unix_ms;
 
 use super::DISABLED;
 use crate::invocation::Invocation;
-use crate::topology::{self, Node};
+use crate::replication::topology::{self, Node};
 
 const INVALID_SLOT: Error = Error::fixed("ERR Invalid slot");
 const FIXED: Error =
@@ -127,8 +127,8 @@ fn line_of(nodes: &[Node], index: usize) -> String {
     )
 }
 
-/// How clients are to reach a node, as `cluster-preferred-endpoint-type` says; `None` at the address that they
-/// have.
+/// How clients are to reach a node, as `cluster-preferred-endpoint-type` says; `None` at the address that
+/// they have.
 fn endpoint<'n>(node: &'n Node, config: &Config) -> Option<&'n str> {
     match config.cluster_preferred_endpoint_type {
         EndpointType::Ip => Some(&node.ip),

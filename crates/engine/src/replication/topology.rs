@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use mantissa_config::Config;
 use sha1::{Digest, Sha1};
 
+use super::primary;
 use crate::client::Peer;
 use crate::engine::Engine;
-use crate::replication::primary;
 use crate::state::replication::{Address, ReplicaState};
 
 /// What is added to a port for that of the cluster bus, at which nobody listens.
@@ -22,8 +22,8 @@ const BUS_PORT_DISTANCE: u16 = 10_000;
 pub struct Node {
     /// 40 hexadecimal digits.
     pub id: String,
-    /// Its IP address, or the name that the replica follows. Empty if clients are to use the address that they
-    /// have.
+    /// Its IP address, or the name that the replica follows. Empty if clients are to use the address that
+    /// they have.
     pub ip: String,
     /// `cluster-announce-hostname`, known of the server itself.
     pub hostname: String,
@@ -49,7 +49,7 @@ pub fn nodes(engine: &Engine, config: &Config, peer: &Peer) -> Vec<Node> {
     let mut myself = myself(engine, config, peer);
     let following = engine.replication.primary.lock().clone();
     if let Some(address) = following {
-        let (ip, port) = endpoint(engine, &address);
+        let Address { host: ip, port } = engine.replication.link.endpoint(&address);
         let id = engine.replication.history().id;
         nodes.push(Node { id, is_online: true, offset: myself.offset, ..other(ip, port) });
         let seen = match announced_ip(config) {
@@ -68,15 +68,6 @@ pub fn nodes(engine: &Engine, config: &Config, peer: &Peer) -> Vec<Node> {
     });
     nodes.extend(replicas);
     nodes
-}
-
-/// Where clients reach the primary of this replica: the IP address of the link to it, or what it follows.
-pub fn endpoint(engine: &Engine, following: &Address) -> (String, u16) {
-    let host = match &*engine.replication.link.peer.lock() {
-        Some(Peer::Tcp { remote, .. }) => remote.ip().to_canonical().to_string(),
-        _ => following.host.clone(),
-    };
-    (host, following.port)
 }
 
 /// The address that a replica tells its primary; empty for that of the link.
