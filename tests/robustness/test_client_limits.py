@@ -5,7 +5,7 @@ import time
 import pytest
 
 from support.resp import Closed, encode
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 MIB = 1 << 20
 OUTPUT_LIMIT = {"client-output-buffer-limit": ["normal", "20mb", "0", "0"]}
@@ -515,6 +515,42 @@ def test_who_sends_slowly_is_not_idle(impatient):
         slow.send_raw(b"\r\n")
         assert slow.read().raw == b"+OK\r\n"
         assert is_closed_by(lame)
+
+
+def is_gone(connection):
+    """Whether the server has closed a client that waits."""
+    connection.socket.setblocking(False)
+    try:
+        return not connection.socket.recv(1 << 16)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.socket.settimeout(PATIENCE_S)
+
+
+def test_who_is_held_back_is_not_idle(impatient):
+    with impatient.connect() as held:
+        client = held.call("CLIENT", "ID")
+        with impatient.connect() as connection:
+            connection.call("CLIENT", "PAUSE", 1_000_000, "WRITE")
+        held.send("SET", "k", "v")
+        with impatient.connect() as connection:
+            eventually(lambda: "b" in figures(connection, client)["flags"], "it is not held back")
+        # Those that come after it are closed one after the other.
+        for _ in range(2):
+            with impatient.connect() as idle:
+                idle.call("CLIENT", "ID")
+                eventually(lambda: is_gone(idle), "who is idle stays")
+        with impatient.connect() as connection:
+            assert int(figures(connection, client)["idle"]) >= 2
+            began = time.monotonic()
+            connection.call("CLIENT", "UNPAUSE")
+            assert held.read().raw == b"+OK\r\n"
+            # It counts from the reply on.
+            assert int(figures(connection, client)["idle"]) <= time.monotonic() - began + 1
+        assert held.call("GET", "k") == b"v"
 
 
 def test_who_reads_slowly_is_not_idle(impatient):

@@ -215,6 +215,26 @@ def test_transactions_wait_for_keys_of_databases_that_they_select(tiered):
         assert figure(connection, "tier_waited_requests") != "0"
 
 
+def test_a_script_that_waits_for_values_writes_its_log_once(tiered):
+    server = tiered(**{"tier-pressure": "yes"})
+    code = "redis.log(redis.LOG_WARNING, 'before ' .. ARGV[2]) local value = redis.call('GET', ARGV[1]) "
+    code += "redis.log(redis.LOG_WARNING, 'after ' .. ARGV[2]) return #value"
+    with server.connect() as connection:
+        library = f"#!lua name=logs\nredis.register_function('logs', function(KEYS, ARGV) {code} end)"
+        connection.call("FUNCTION", "LOAD", library)
+        for name, call in [("script", ("EVAL", code)), ("function", ("FCALL", "logs"))]:
+            # The second time the script is known to use keys that it does not declare.
+            for number in range(2):
+                connection.call("SET", f"key:{number}", value_of(number))
+                eventually(lambda: location(connection, f"key:{number}") == "disk", "it does not go to disk")
+                waited = int(figure(connection, "tier_waited_requests"))
+                size = connection.call(*call, 0, f"key:{number}", f"{name} {number}")
+                assert size == len(value_of(number))
+                assert int(figure(connection, "tier_waited_requests")) > waited
+                for word in ("before", "after"):
+                    assert server.log_text().count(f"{word} {name} {number}") == 1
+
+
 def calls(connection, command):
     """How often a command has run, as INFO counts it."""
     return int(figure(connection, f"cmdstat_{command}").split("calls=")[1].split(",")[0])

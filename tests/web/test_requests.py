@@ -87,7 +87,14 @@ def test_get_without_credentials_changes_nothing(rest):
     assert content(rest.ask("/mantissa.packed/f64/get/none")).get("error") != NOTHING_FOR_PAGES
     token = {"Authorization": "Bearer any"}
     assert content(rest.ask("/set/a/1", fields=token)) == {"result": "OK"}
-    assert content(rest.ask("/set/a/2?_token=any")) == {"result": "OK"}
+    # A page of another site can put any token in a path: it is worth something where it could have been wrong.
+    assert rest.call("ACL", "SETUSER", "open", "on", "nopass", "~*", "+@all") == {"result": "OK"}
+    assert rest.call("ACL", "SETUSER", "closed", "on", ">secret", "~*", "+@all") == {"result": "OK"}
+    for token in ["any", "", "default:any", "open:", "open:secret"]:
+        assert content(rest.ask(f"/set/a/2?_token={token}")) == {"error": NOTHING_FOR_PAGES}, token
+        assert content(rest.ask(f"/get/a?_token={token}")) == {"result": "1"}, token
+    assert rest.ask("/set/a/2?_token=closed:any").status == 401
+    assert content(rest.ask("/set/a/2?_token=closed:secret")) == {"result": "OK"}
     assert content(rest.ask("/get/a")) == {"result": "2"}
 
 

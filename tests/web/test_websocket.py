@@ -345,6 +345,15 @@ def test_monitor(one):
         assert client.ask("MONITOR") == {"reply": "OK"}
         other.call("PING", "seen")
         assert '"seen"' in client.read_json()["push"]
+        # A command of its own is answered once, and shown in a push.
+        for number in range(3):
+            client.send_json({"id": number, "command": ["ECHO", f"own {number}"]})
+        for number in range(3):
+            assert client.read_json() == {"id": number, "reply": f"own {number}"}
+            line = client.read_json()
+            assert list(line) == ["push"] and f'"own {number}"' in line["push"]
+        client.send_json({"id": 7, "command": ["RESET"]})
+        assert client.read_json() == {"id": 7, "reply": "RESET"}
 
 
 # ---- logins and rights ----

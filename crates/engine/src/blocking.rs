@@ -216,7 +216,7 @@ pub fn release_all_for_role_change(engine: &Engine, primary: &Address) {
                           (master -> replica?)";
     let all: Vec<_> = engine.blocked.lock().values().cloned().collect();
     let config = &engine.active_config().config;
-    for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
+    for blocked in all.iter().filter(|blocked| !blocked.waits_for_work()) {
         let mut error = Reply::new(blocked.protocol);
         let (client, args) = (&blocked.session, blocked.args.as_args());
         let follows = client.has(flag::REDIRECTED) || config.cluster_emulated;

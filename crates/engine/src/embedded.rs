@@ -477,7 +477,7 @@ impl LocalClient<'_> {
             let call = (None, args.as_args());
             match execute::execute(&mut self.context, &mut self.session, call, None, &mut reply) {
                 Progress::Done => break,
-                Progress::Postponed => self.wait(WAIT_MAX),
+                Progress::HeldBack | Progress::Postponed => self.wait(WAIT_MAX),
                 Progress::Image => {
                     execute::read_image(&mut self.context, &mut self.session, args.as_args(), &mut reply);
                     break;

@@ -152,6 +152,7 @@ fn run_script(
         name: Name::Digest(&script.digest),
         key_usage: &script.key_usage,
         called: Cell::default(),
+        logged: Cell::default(),
     };
     call.run(invocation, reply, code)
 }
@@ -191,6 +192,8 @@ pub struct ScriptCall<'a> {
     pub key_usage: &'a KeyUsage,
     /// Number of calls before it began anew.
     pub called: Cell<usize>,
+    /// Number of lines that it wrote to the log before.
+    pub logged: Cell<usize>,
 }
 
 impl ScriptCall<'_> {
@@ -198,6 +201,7 @@ impl ScriptCall<'_> {
     pub fn run(&self, invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply, code: &Code) -> Outcome {
         let began = invocation.context.command_began;
         self.called.set(invocation.session.rerun.called);
+        self.logged.set(invocation.session.rerun.logged);
         let database = invocation.session.database;
         let context = &mut *invocation.context;
         let engine = context.engine;
@@ -253,6 +257,7 @@ impl ScriptCall<'_> {
                 }
                 Some(Abort::Unread) => {
                     session.rerun.called = self.called.get();
+                    session.rerun.logged = self.logged.get();
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -281,6 +286,7 @@ impl ScriptCall<'_> {
             key_usage: self.key_usage,
             call: self.args,
             called_before: self.called.get(),
+            logged_before: self.logged.get(),
         };
         // The field sets of its client are not the script's, and the script's go with it.
         let field_sets = session.field_sets.take();
@@ -290,6 +296,7 @@ impl ScriptCall<'_> {
             let ending = machine.run(code, self.keys(), self.args.from(3 + self.key_count), &mut run, reply);
             self.key_usage.note(run.touched_undeclared);
             self.called.set(self.called.get().max(run.called_count));
+            self.logged.set(self.logged.get().max(run.logged_count));
             let abort = run.abort;
             // A half of it is not logged. Nothing is kept: see `Abort::Killed`.
             context.outbox.is_cut |=

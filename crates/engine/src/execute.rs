@@ -26,8 +26,10 @@ const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 pub enum Progress {
     /// The request has run, was queued or was refused, and its reply is written.
     Done,
-    /// CLIENT PAUSE, a slow disk, a value on disk or another long read ([`Context::puts_off_images`]) holds
-    /// it back. The caller executes it again later.
+    /// CLIENT PAUSE or a failover holds it back. The caller executes it again later.
+    HeldBack,
+    /// It waits for work of this server: a slow disk, a value on disk or another long read
+    /// ([`Context::puts_off_images`]). The caller executes it again later.
     Postponed,
     /// The request has left a large value to read, as [`Context::leaves_images`] allows. The caller calls
     /// [`read_image`], which replies.
@@ -78,7 +80,7 @@ fn run(
             session.killed = true;
             return Progress::Done;
         }
-        Err((_, error)) if error == admission::AWAITS_ROLE => return Progress::Postponed,
+        Err((_, error)) if error == admission::AWAITS_ROLE => return Progress::HeldBack,
         Err((command, error)) => {
             reject(context, session, command, error, suppressed.as_deref_mut().unwrap_or(reply));
             finish(context, session, None, args, (reply, start, suppressed));
@@ -86,8 +88,8 @@ fn run(
         }
     };
     let queues = session.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
-    if is_held_back(context, session, (command, args), queues) {
-        return Progress::Postponed;
+    if let Some(progress) = hold_back(context, session, (command, args), queues) {
+        return progress;
     }
     if context.engine.tier.is_used() && !queues {
         match prepare(context, session, (command, args)) {
@@ -155,21 +157,24 @@ fn release_kept_lock(context: &mut Context, command: &Command) {
     }
 }
 
-/// Whether CLIENT PAUSE or a slow disk holds a request back.
+/// How CLIENT PAUSE or a slow disk holds a request back, if one does.
 #[inline]
-fn is_held_back(
+fn hold_back(
     context: &Context,
     session: &Session,
     (command, args): (&Command, Args<'_>),
     queues: bool,
-) -> bool {
+) -> Option<Progress> {
     let stalls = context.engine.aof.holds_writes();
     if !stalls && context.engine.pause.until_ms.load(Ordering::Relaxed) == 0 {
-        return false;
+        return None;
     }
     let may_write = transaction::may_write(context.engine, session, command, args);
     let is_paused = context.engine.pauses(context.now_ms, may_write);
-    (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED))
+    if is_paused && !command.info.traits.has(Traits::WHILE_PAUSED) {
+        return Some(Progress::HeldBack);
+    }
+    (stalls && may_write && !queues).then_some(Progress::Postponed)
 }
 
 /// Prepares the values of a request ([`fetch::prepare`]), unless it may read much and would be put off: what

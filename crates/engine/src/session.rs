@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use indexmap::IndexSet;
-use mantissa_commands::{ForRequest, Lent, Unread};
+use mantissa_commands::{ForRequest, Lent, TimeoutReply, Unread};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
 use mantissa_store::cold::Part;
@@ -107,6 +107,13 @@ pub struct BlockedClient {
     pub waiting: Mutex<bool>,
 }
 
+impl BlockedClient {
+    /// Whether it waits for work of this server, which ends by itself, and not for other clients or servers.
+    pub fn waits_for_work(&self) -> bool {
+        self.blocking.on_timeout == TimeoutReply::Never
+    }
+}
+
 /// What a client in WAIT or WAITAOF waits for: everything before an LSN is to be in these places.
 pub struct Waiter {
     /// The LSN.
@@ -192,6 +199,8 @@ pub struct Rerun {
     pub count: u32,
     /// Calls that it has made as a script or a transaction: they have been counted and shown.
     pub called: usize,
+    /// Lines that it has written to the log as a script.
+    pub logged: usize,
 }
 
 impl Rerun {

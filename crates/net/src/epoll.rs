@@ -260,7 +260,7 @@ impl Epoll {
 
     /// Has the end of a connection reported once what is queued has had one attempt to leave.
     pub(crate) fn end_soon(&mut self, conn: Conn) {
-        self.ready.push_back(Due::Closed { conn, error: None });
+        self.ready.push_back(Due::Ended { conn });
     }
 
     pub(crate) fn detach(&mut self, conn: Conn) {
@@ -384,6 +384,8 @@ impl Epoll {
             // Nothing is set aside here: unread bytes stay in the kernel.
             Due::SetAside { .. } => None,
             Due::Sent { conn } => link.outgoing.is_empty().then_some(Step::Sent { conn }),
+            Due::Ended { .. } if link.keeps_end_back() => None,
+            Due::Ended { conn } => self.closed(conn, None),
             Due::Closed { conn, error } => {
                 let it = self.end(conn)?;
                 self.limbo = Some(conn.slot());

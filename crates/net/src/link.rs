@@ -68,11 +68,17 @@ impl Link {
     }
 
     /// Whether these poll events mean that a connection that is not being read is dead: reset, or closed
-    /// with nothing left to read.
+    /// with nothing left to read. Where its end is kept back, only a reset is.
     pub(crate) fn is_broken(&self, events: u32) -> bool {
         let gone = events & BROKEN != 0 && self.leaving == Leaving::Close;
         let reset = events & libc::POLLERR as u32 != 0;
-        gone || reset || (events & BROKEN != 0 && system::waiting_bytes(&self.socket) == 0)
+        let hung_up = events & BROKEN != 0 && !self.keeps_end_back();
+        gone || reset || (hung_up && system::waiting_bytes(&self.socket) == 0)
+    }
+
+    /// Whether an orderly end by the peer is not to be reported yet.
+    pub(crate) fn keeps_end_back(&self) -> bool {
+        self.leaving == Leaving::No && (self.reading == Reading::Held || self.defers_end)
     }
 
     /// Whether nothing is queued, and the connection is to stay.
@@ -132,6 +138,10 @@ pub(crate) enum Due {
         conn: Conn,
         error: Option<io::Error>,
     },
+    /// The peer has ended its side in good order. Kept back if the owner does not want to know of it yet.
+    Ended {
+        conn: Conn,
+    },
     Detached {
         conn: Conn,
     },
@@ -145,7 +155,8 @@ impl Due {
     pub(crate) fn conn(&self) -> Conn {
         match *self {
             Due::Filled { conn, .. } | Due::Sent { conn } => conn,
-            Due::Closed { conn, .. } | Due::Detached { conn } | Due::SetAside { conn } => conn,
+            Due::Closed { conn, .. } | Due::Ended { conn } => conn,
+            Due::Detached { conn } | Due::SetAside { conn } => conn,
         }
     }
 }

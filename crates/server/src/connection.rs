@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use mantissa_engine::Session;
-use mantissa_net::Conn;
+use mantissa_net::{Conn, Driver};
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::RequestParser;
 use mantissa_sys::QuickInstant;
@@ -131,10 +131,11 @@ pub struct Connection {
     pub partial: Option<Box<Partial>>,
     /// It is a replica: it is sent the stream, and no replies.
     pub is_replica: bool,
-    /// Postponed by CLIENT PAUSE, a slow disk, or for values on disk.
+    /// Postponed by CLIENT PAUSE, by a slow disk, for values on disk, or while the worker reads a large
+    /// value.
     pub paused: bool,
-    /// Postponed because the worker reads a large value, or after it has read one for this client.
-    pub gives_way: bool,
+    /// It is CLIENT PAUSE or a failover that has postponed it.
+    pub held_back: bool,
     /// Reading is held because too much output waits.
     pub held: bool,
     /// Since when the soft output limit has been exceeded, Unix time in ms; 0 if it is not.
@@ -166,7 +167,7 @@ impl Connection {
             partial: None,
             is_replica: false,
             paused: false,
-            gives_way: false,
+            held_back: false,
             held: false,
             soft_limit_since_ms: 0,
             pending_replies: None,
@@ -185,7 +186,7 @@ impl Connection {
         let before = self.session.shared.query_bytes.load(Ordering::Relaxed);
         self.note_query(len, wanted);
         if self.session.shared.query_bytes.load(Ordering::Relaxed) != before {
-            self.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
+            self.note_active(now_ms);
         }
     }
 
@@ -222,5 +223,30 @@ impl Connection {
     /// Whether requests have to wait.
     pub fn is_waiting(&self) -> bool {
         self.session.blocked.is_some() || self.paused
+    }
+
+    /// Whether they wait for what other clients or servers do. As in Redis, a client that ends its side is
+    /// closed then, whatever it has sent. One that waits for this server's own work, which does not make it
+    /// wait in Redis, gets its replies all the same.
+    pub fn waits_for_others(&self) -> bool {
+        match &self.session.blocked {
+            Some(blocked) => !blocked.waits_for_work(),
+            None => self.held_back,
+        }
+    }
+
+    /// Stops reading from a client while its requests wait, if they do.
+    pub fn stop_reading(&self, driver: &mut Driver) {
+        if self.waits_for_others() {
+            driver.pause_reading(self.conn);
+        } else if self.held || self.is_waiting() {
+            driver.hold_reading(self.conn);
+        }
+    }
+
+    /// It has done or got something: it is not idle.
+    #[inline]
+    pub fn note_active(&self, now_ms: i64) {
+        self.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
     }
 }

@@ -26,7 +26,7 @@ mod sync_token;
 
 pub use accept::metrics_format;
 pub use connection::{Behind, HttpConnection, Overdue, Pending, State, Step};
-pub use credentials::{Credentials, credentials};
+pub use credentials::{Credentials, are_in_field, credentials};
 pub use exchange::{Exchange, Outcome, Pairs, show_to};
 pub use guard::{check, preflight};
 pub use json::error as json_error;

@@ -141,12 +141,15 @@ pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize)
     );
 }
 
-/// Whether a client has been idle for longer than `timeout` allows.
+/// Whether a client has been idle for longer than `timeout` allows. One whose requests or replies wait is
+/// not.
 pub fn is_idle(context: &Context, connection: &Connection) -> bool {
     let allowed_ms = i64::from(context.active.config.timeout_s) * 1000;
     let exempt = || {
         let flags = flag::PUBSUB | flag::MONITOR | flag::REPLICA;
-        connection.session.blocked.is_some() || connection.session.shared.has(flags)
+        connection.is_waiting()
+            || connection.pending_replies.is_some()
+            || connection.session.shared.has(flags)
     };
     let active_ms = connection.session.shared.active_ms.load(Ordering::Relaxed);
     allowed_ms > 0 && context.now_ms - active_ms > allowed_ms && !exempt()

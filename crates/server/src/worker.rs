@@ -392,6 +392,7 @@ impl<'e> Worker<'e> {
         let (session, deadlines) = (&mut connection.session, &mut self.deadlines);
         let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
         let Some(reply) = ended else { return };
+        connection.note_active(self.context.now_ms);
         if let Some(reply) = reply {
             self.send_bytes(driver, conn, reply, (lsn, Source::Reply));
         } else if let Some(websocket) = connection.websocket() {
@@ -411,10 +412,12 @@ impl<'e> Worker<'e> {
     }
 
     fn resume_if_paused(&mut self, driver: &mut Driver, conn: Conn) {
+        let now_ms = self.context.now_ms;
         let Some(connection) = self.connection_mut(conn).filter(|connection| connection.paused) else {
             return;
         };
-        (connection.paused, connection.gives_way) = (false, false);
+        (connection.paused, connection.held_back) = (false, false);
+        connection.note_active(now_ms);
         connection.session.shared.mark(flag::BLOCKED, false);
         self.resume(driver, conn);
     }
@@ -578,7 +581,7 @@ impl<'e> Worker<'e> {
         if connection.wire.is_websocket() {
             return self.websocket_received(driver, conn, bytes);
         }
-        connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
+        connection.note_active(now_ms);
         if !connection.wire.is_resp() {
             return self.http_received(driver, conn, bytes);
         }
@@ -747,8 +750,8 @@ impl<'e> Worker<'e> {
             } else {
                 self.execute(driver, connection, input, (request, command), reply)
             };
-            if progress == Progress::Postponed {
-                self.pause(connection, self.context.puts_off_images);
+            if matches!(progress, Progress::Postponed | Progress::HeldBack) {
+                self.pause(connection, progress == Progress::HeldBack);
                 end = BatchEnd::Stopped(request.start);
                 break;
             }
@@ -846,10 +849,10 @@ impl<'e> Worker<'e> {
         connection.note_query(len, capacity);
         if connection.wire.is_websocket() {
             hold_websocket(driver, connection);
-        } else if connection.is_waiting() && !connection.gives_way || connection.session.closing {
+        } else if connection.session.closing {
             driver.pause_reading(connection.conn);
-        } else if connection.held || connection.gives_way {
-            driver.hold_reading(connection.conn);
+        } else {
+            connection.stop_reading(driver);
         }
         let Some(partial) = &mut connection.partial else { return };
         let fills = missing >= FILL_BYTES_MIN && !connection.wire.is_websocket();

@@ -14,6 +14,12 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Widget};
 
 const WIDTH_MAX: u16 = 120;
 const HEIGHT: u16 = 20;
+/// Numbers from this one on have an exponent in labels.
+const LABEL_MAX: f64 = 1e15;
+/// Numbers beyond this one are drawn [`SMALLER`]: so that what a chart computes of them is finite.
+const DRAWN_MAX: f64 = 1e300;
+/// A power of two: it changes no digits.
+const SMALLER: f64 = 1.0 / (1_u64 << 40) as f64;
 
 /// The points in a reply; `None` if there are no numbers in it.
 pub(crate) fn points_of(reply: Value) -> Option<Vec<(f64, f64)>> {
@@ -120,12 +126,16 @@ fn without_names(reply: Value) -> Value {
 
 /// The chart as text, as wide as the terminal.
 pub(crate) fn draw(title: &str, points: &[(f64, f64)], has_colours: bool) -> String {
-    let label = |value: f64| {
-        let text = format!("{value:.3}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
     let title = format!("{title} ({} points)", points.len());
     draw_curves(&title, &[(String::new(), points.to_vec())], has_colours, label, label)
+}
+
+/// A number beside an axis: short, and exact to three digits behind the point.
+fn label(value: f64) -> String {
+    let is_long = value.abs() >= LABEL_MAX;
+    let text = if is_long { format!("{value:.3e}") } else { format!("{value:.3}") };
+    let (digits, exponent) = text.split_at(text.find('e').unwrap_or(text.len()));
+    format!("{}{exponent}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A curve with its name.
@@ -138,6 +148,32 @@ const COLOURS: [(Color, &str); 4] = [
     (Color::Cyan, "\x1b[36m"),
     (Color::Magenta, "\x1b[35m"),
 ];
+
+/// The ends of an axis, and what its numbers are multiplied by to be drawn.
+struct Scale {
+    low: f64,
+    high: f64,
+    factor: f64,
+}
+
+impl Scale {
+    /// An axis from one number to another, or around them if they are the same.
+    fn of(low: f64, high: f64) -> Scale {
+        let factor = if low.abs().max(high.abs()) > DRAWN_MAX { SMALLER } else { 1.0 };
+        // Of numbers beyond 2^53 the next ones are further away than 1.
+        let margin = if low < high { 0.0 } else { (low.abs() / 1e6).max(1.0) };
+        let (low, high) = ((low - margin).max(f64::MIN), (high + margin).min(f64::MAX));
+        Scale { low, high, factor }
+    }
+
+    fn drawn(&self) -> [f64; 2] {
+        [self.low * self.factor, self.high * self.factor]
+    }
+
+    fn labelled(&self) -> [f64; 3] {
+        [self.low, f64::midpoint(self.low, self.high), self.high]
+    }
+}
 
 /// Curves in one chart, as text, with such labels for the two axes.
 pub(crate) fn draw_curves(
@@ -154,11 +190,15 @@ pub(crate) fn draw_curves(
             .flat_map(|(_, points)| points)
             .map(axis)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
+        Scale::of(low, high)
     };
     let (x, y) = (bounds(|point| point.0), bounds(|point| point.1));
-    let middle = |[low, high]: [f64; 2]| [low, f64::midpoint(low, high), high];
-    let lines = curves.iter().zip(COLOURS.iter().cycle()).map(|((name, points), (colour, _))| {
+    let drawn: Vec<Vec<(f64, f64)>> = curves
+        .iter()
+        .map(|(_, points)| points.iter().map(|point| (point.0 * x.factor, point.1 * y.factor)).collect())
+        .collect();
+    let lines = curves.iter().zip(&drawn).zip(COLOURS.iter().cycle());
+    let lines = lines.map(|(((name, _), points), (colour, _))| {
         let style = if has_colours { Style::new().fg(*colour) } else { Style::new() };
         let line = Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).data(points);
         // A curve without a name has no legend.
@@ -166,8 +206,8 @@ pub(crate) fn draw_curves(
     });
     let chart = Chart::new(lines.collect())
         .block(Block::bordered().title(format!(" {title} ")))
-        .x_axis(Axis::default().bounds(x).labels(middle(x).map(x_label)))
-        .y_axis(Axis::default().bounds(y).labels(middle(y).map(y_label)));
+        .x_axis(Axis::default().bounds(x.drawn()).labels(x.labelled().map(x_label)))
+        .y_axis(Axis::default().bounds(y.drawn()).labels(y.labelled().map(y_label)));
     let area = Rect::new(0, 0, width, HEIGHT);
     let mut buffer = Buffer::empty(area);
     chart.render(area, &mut buffer);
@@ -233,8 +273,45 @@ mod tests {
         for other in ["+OK\r\n", "*1\r\n+a\r\n", "*0\r\n", "*1\r\n,inf\r\n", "*1\r\n*2\r\n:1\r\n,-inf\r\n"] {
             assert_eq!(points(&decoded(other)), None, "{other}");
         }
-        let large = draw("x", &[(0.0, f64::MIN), (1.0, f64::MAX)], false);
-        assert_eq!(large.lines().count(), usize::from(HEIGHT));
         assert_eq!(draw("x", &[(0.0, 1.0), (1.0, 2.0)], false).lines().count(), usize::from(HEIGHT));
+    }
+    /// The rows of a chart, without its frame, that have dots of a curve.
+    fn dotted(chart: &str) -> Vec<usize> {
+        let is_dot = |c: char| ('\u{2801}'..='\u{28ff}').contains(&c);
+        chart.lines().enumerate().filter(|(_, line)| line.contains(is_dot)).map(|(row, _)| row).collect()
+    }
+
+    #[test]
+    fn large_numbers_are_drawn_apart() {
+        for points in [
+            [(0.0, f64::MIN), (1.0, f64::MAX)],
+            [(0.0, -1.7e308), (1.0, 1.7e308)],
+            [(-1e308, -1e307), (1e308, 1e308)],
+            [(0.0, 1e300), (1.0, 2e300)],
+            [(0.0, -5.0), (1.0, 5.0)],
+        ] {
+            let chart = draw("x", &points, false);
+            assert_eq!(chart.lines().count(), usize::from(HEIGHT));
+            assert!(dotted(&chart).len() > usize::from(HEIGHT) / 2, "{chart}");
+        }
+        for value in [f64::MAX, f64::MIN, 1e17, -1e17, 0.0] {
+            let chart = draw("x", &[(0.0, value), (1.0, value)], false);
+            assert_eq!(dotted(&chart).len(), 1, "{chart}");
+        }
+    }
+
+    #[test]
+    fn labels_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-100.0, "-100"),
+            (1_700_000_000_000.0, "1700000000000"),
+            (1e15, "1e15"),
+            (-1.7e308, "-1.7e308"),
+            (1.2345e20, "1.234e20"),
+        ] {
+            assert_eq!(label(value), text);
+        }
     }
 }

@@ -47,6 +47,7 @@ fn run(
         name: Name::Function(&info.name),
         key_usage: &info.key_usage,
         called: Cell::default(),
+        logged: Cell::default(),
     };
     call.run(invocation, reply, &function.code)
 }

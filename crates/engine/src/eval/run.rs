@@ -75,6 +75,8 @@ pub struct Rules<'a> {
     pub call: Args<'a>,
     /// Calls that it made before it began again: they have been counted and shown.
     pub called_before: usize,
+    /// Lines that it wrote to the log before it began again.
+    pub logged_before: usize,
 }
 
 /// One run of a script.
@@ -94,6 +96,8 @@ pub struct Run<'s, 'k, 'e> {
     has_effects: bool,
     /// Calls so far, refused ones too.
     pub called_count: usize,
+    /// Lines that it has written to the log.
+    pub logged_count: usize,
     /// A key was touched that had not been declared.
     pub touched_undeclared: bool,
     /// Set once it is to end early.
@@ -124,6 +128,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             ticked: QuickInstant::now(),
             has_effects: false,
             called_count: 0,
+            logged_count: 0,
             touched_undeclared: false,
             abort: None,
         }
@@ -327,7 +332,13 @@ impl Host for Run<'_, '_, '_> {
     }
 
     fn log(&mut self, level: LogLevel, line: &[u8]) {
-        write_log(level, line);
+        if self.abort.is_some() {
+            return;
+        }
+        self.logged_count += 1;
+        if self.logged_count > self.rules.logged_before {
+            write_log(level, line);
+        }
     }
 }
 

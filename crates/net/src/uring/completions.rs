@@ -96,6 +96,9 @@ impl Uring {
                 self.leave_if_due(conn);
                 self.arrived(conn, Lent::Owned { bytes: *bytes?, start: 0 })
             }
+            // It is found again when reading resumes, or when the end is deferred no more.
+            Due::Ended { .. } if it.link.keeps_end_back() => None,
+            Due::Ended { conn } => self.closed(conn, None),
             Due::Closed { conn, error } => {
                 if it.link.leaving == Leaving::Close && error.is_none() {
                     it.link.socket.finish();
@@ -228,7 +231,7 @@ impl Uring {
             (Leaving::Detach, _) if it.link.fill.is_none() => None,
             (Leaving::No, _) if it.link.defers_end => None,
             (Leaving::No, Reading::Held) => None,
-            (Leaving::No, Reading::On) if !it.link.outgoing.is_empty() => {
+            (Leaving::No, _) if !it.link.outgoing.is_empty() => {
                 self.ending.push(conn);
                 None
             }

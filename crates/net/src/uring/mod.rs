@@ -315,9 +315,7 @@ impl Uring {
         it.watched = false;
         match reading {
             Reading::On if it.aside.is_some() || it.ended => self.ready.push_back(Due::SetAside { conn }),
-            Reading::Paused if it.ended && !it.link.defers_end => {
-                self.ready.push_back(Due::Closed { conn, error: None });
-            }
+            Reading::Paused if it.ended && !it.link.defers_end => self.ending.push(conn),
             _ => {}
         }
         self.unsettle(conn);
@@ -371,7 +369,7 @@ impl Uring {
 
     /// Has the end of a connection reported once what is queued has had one attempt to leave.
     pub(crate) fn end_soon(&mut self, conn: Conn) {
-        self.ready.push_back(Due::Closed { conn, error: None });
+        self.ready.push_back(Due::Ended { conn });
     }
 
     pub(crate) fn detach(&mut self, conn: Conn) {

@@ -76,7 +76,7 @@ impl Uring {
         self.waker.awake();
         result?;
         self.take_in()?;
-        self.ready.extend(ending.into_iter().map(|conn| Due::Closed { conn, error: None }));
+        self.ready.extend(ending.into_iter().map(|conn| Due::Ended { conn }));
         Ok(())
     }
 

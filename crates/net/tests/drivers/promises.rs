@@ -23,6 +23,7 @@ with_both_drivers!(
     the_end_is_reported_while_paused_and_after_the_bytes_while_held,
     replies_leave_before_the_end_of_a_half_closed_connection,
     an_end_that_is_deferred_is_reported_after_the_reply,
+    an_end_waits_for_bytes_that_hold_reading_again,
     close_after_send_delivers_everything,
     close_after_send_ends_when_the_peer_goes,
     close_drops_what_is_unsent_and_reports_nothing,
@@ -316,22 +317,29 @@ fn the_end_is_reported_while_paused_and_after_the_bytes_while_held(kind: DriverK
 }
 
 fn replies_leave_before_the_end_of_a_half_closed_connection(kind: DriverKind) {
-    let Some(mut server) = Server::new(kind) else { return };
-    let (mut client, conn) = server.connect();
-    write(&client, b"request");
-    client.shutdown(Shutdown::Write).expect("the connection is up");
-    let mut closed = false;
-    while !closed {
-        let mut handler = With(|driver: &mut Driver, event: Event<'_>| match event {
-            Event::Received { conn, bytes } => driver.send(conn, [b"reply to ", bytes].concat()),
-            Event::Closed { conn: ended, .. } => closed = ended == conn,
-            _ => {}
-        });
-        server.driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+    for pauses in [false, true] {
+        let Some(mut server) = Server::new(kind) else { return };
+        let (mut client, conn) = server.connect();
+        write(&client, b"request");
+        client.shutdown(Shutdown::Write).expect("the connection is up");
+        let mut closed = false;
+        while !closed {
+            let mut handler = With(|driver: &mut Driver, event: Event<'_>| match event {
+                Event::Received { conn, bytes } => {
+                    driver.send(conn, [b"reply to ", bytes].concat());
+                    if pauses {
+                        driver.pause_reading(conn);
+                    }
+                }
+                Event::Closed { conn: ended, .. } => closed = ended == conn,
+                _ => {}
+            });
+            server.driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+        }
+        let mut reply = Vec::new();
+        client.read_to_end(&mut reply).expect("the connection ends in good order");
+        assert_eq!(reply, b"reply to request");
     }
-    let mut reply = Vec::new();
-    client.read_to_end(&mut reply).expect("the connection ends in good order");
-    assert_eq!(reply, b"reply to request");
 }
 
 fn an_end_that_is_deferred_is_reported_after_the_reply(kind: DriverKind) {
@@ -354,6 +362,37 @@ fn an_end_that_is_deferred_is_reported_after_the_reply(kind: DriverKind) {
         assert_eq!(reply, b"reply");
         assert!(server.driver.is_empty());
     }
+}
+
+fn an_end_waits_for_bytes_that_hold_reading_again(kind: DriverKind) {
+    let Some(mut server) = Server::new(kind) else { return };
+    let (mut client, conn) = server.connect();
+    server.settle();
+    server.driver.hold_reading(conn);
+    write(&client, b"request");
+    client.shutdown(Shutdown::Write).expect("the connection is up");
+    server.settle();
+    server.driver.resume_reading(conn);
+    let (mut is_received, mut is_closed) = (false, false);
+    while !is_received {
+        let mut handler = With(|driver: &mut Driver, event: Event<'_>| match event {
+            Event::Received { conn, .. } => {
+                driver.hold_reading(conn);
+                is_received = true;
+            }
+            Event::Closed { .. } => is_closed = true,
+            _ => {}
+        });
+        server.driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+    }
+    server.settle();
+    assert!(!is_closed && !server.log.is_closed(conn));
+    server.driver.send(conn, b"reply".to_vec());
+    server.driver.resume_reading(conn);
+    server.until("the end", |_, log| log.is_closed(conn));
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).expect("the connection ends in good order");
+    assert_eq!(reply, b"reply");
 }
 
 fn close_after_send_delivers_everything(kind: DriverKind) {

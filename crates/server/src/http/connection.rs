@@ -33,7 +33,7 @@ pub struct Pending {
     pub route: Route,
     /// The origin that the answer is to be shown to.
     pub origin: Option<String>,
-    /// It has presented credentials.
+    /// It has presented credentials that a page of another site does not have.
     pub is_logged_in: bool,
     /// Reads its content.
     pub reader: BodyReader,

@@ -47,6 +47,12 @@ fn of_token(token: &[u8]) -> Credentials {
     Credentials::User(name.to_vec(), password.to_vec())
 }
 
+/// Whether a request presents them in a field of its head, which a page of another site cannot have a browser
+/// send unasked. In a query it can.
+pub fn are_in_field(head: &Head) -> bool {
+    head.fields("authorization").next().is_some()
+}
+
 fn of_query(query: &str) -> Credentials {
     let mut parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
     match parameters.find(|(name, _)| *name == TOKEN_PARAMETER) {

@@ -33,28 +33,29 @@ pub fn request(text: &[u8], out: &mut Vec<u8>) -> Result<Vec<u8>, String> {
 const ANSWERS: [&[u8]; 6] =
     [b"subscribe", b"unsubscribe", b"psubscribe", b"punsubscribe", b"ssubscribe", b"sunsubscribe"];
 
-/// Shows each message that replies become. `id` goes with all but pushes that answer nothing; `is_push` has
-/// all of them be pushes.
+/// Shows each message that the reply of a command becomes, with what came unasked beside it. `id` goes with
+/// the reply and with pushes that answer the command. What follows the reply is a push, as are the lines of
+/// MONITOR. `is_push` has all of them be pushes.
 pub fn messages(resp: &[u8], id: &[u8], is_push: bool, mut show: impl FnMut(&[u8])) {
     let mut reader = Reader { bytes: resp };
     let mut message = Vec::with_capacity(resp.len() + 32);
+    let mut is_answered = is_push;
     while let Some(&kind) = reader.bytes.first() {
         message.clear();
         message.push(b'{');
-        if !id.is_empty() && (kind != b'>' || reader.is_answer()) {
+        let answers = if kind == b'>' { reader.is_answer() } else { !is_answered };
+        is_answered |= answers;
+        if !id.is_empty() && answers {
             message.extend_from_slice(b"\"id\":");
             message.extend_from_slice(id);
             message.push(b',');
         }
         let (begin, prefix) = (reader.bytes, message.len());
         let written = match kind {
-            b'-' | b'!' => reader.error(&mut message),
-            b'>' => {
-                message.extend_from_slice(b"\"push\":");
-                reader.value(&mut message, 0)
-            }
+            b'-' | b'!' if answers || is_push => reader.error(&mut message),
             _ => {
-                message.extend_from_slice(if is_push { b"\"push\":" } else { b"\"reply\":" });
+                let is_reply = answers && kind != b'>';
+                message.extend_from_slice(if is_reply { b"\"reply\":" } else { b"\"push\":" });
                 reader.value(&mut message, 0)
             }
         };
@@ -301,7 +302,12 @@ mod tests {
         ] {
             assert_eq!(shown(resp, "7"), [wanted]);
         }
-        assert_eq!(shown(b"+a\r\n+b\r\n", ""), [r#"{"reply":"a"}"#, r#"{"reply":"b"}"#]);
+        assert_eq!(shown(b"+a\r\n+b\r\n", ""), [r#"{"reply":"a"}"#, r#"{"push":"b"}"#]);
+        // A command has one reply: a line of MONITOR comes behind it, or behind what SUBSCRIBE answers.
+        let monitored = [r#"{"id":7,"error":"ERR"}"#, r#"{"push":"1.5 [0 x]"}"#];
+        assert_eq!(shown(b"-ERR\r\n+1.5 [0 x]\r\n", "7"), monitored);
+        let subscribed = shown(b">2\r\n$9\r\nsubscribe\r\n+b\r\n-ERR x\r\n", "7");
+        assert_eq!(subscribed, [r#"{"id":7,"push":["subscribe","b"]}"#, r#"{"push":{"error":"ERR x"}}"#]);
         // Cut replies show nothing, and read nothing that is not there.
         let whole = b"%1\r\n$1\r\nk\r\n*2\r\n=5\r\ntxt:x\r\n!3\r\nERR\r\n";
         for len in 0..whole.len() {
@@ -311,8 +317,7 @@ mod tests {
         // What is nested too deeply is an error, and what follows is shown.
         let deep =
             [&b"*1\r\n".repeat(600)[..], b"%1\r\n$1\r\nk\r\n|1\r\n+a\r\n+b\r\n_\r\n+next\r\n"].concat();
-        let wanted =
-            [r#"{"id":7,"error":"ERR the reply is nested too deeply"}"#, r#"{"id":7,"reply":"next"}"#];
+        let wanted = [r#"{"id":7,"error":"ERR the reply is nested too deeply"}"#, r#"{"push":"next"}"#];
         assert_eq!(shown(&deep, "7"), wanted);
     }
 }

@@ -215,7 +215,8 @@ impl Worker<'_> {
     }
 
     /// Begins a new session for a request, as the user whose credentials it presents. Whether it presents
-    /// any.
+    /// any that a page of another site does not have: a token in the query is none where the user takes any
+    /// password.
     fn log_in(&mut self, conn: Conn, head: &Head, route: Route) -> Result<bool, Response> {
         let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) else {
             return Ok(false);
@@ -237,7 +238,8 @@ impl Worker<'_> {
             Credentials::Invalid => Err(refused("WRONGPASS the credentials can not be understood")),
             Credentials::User(name, password) => {
                 let outcome = sessions::log_in(&mut self.context, session, &name, &password);
-                outcome.map(|()| true).map_err(|error| refused(&error.text()))
+                let is_proof = http::are_in_field(head) || !session.user.rights().no_password;
+                outcome.map(|()| is_proof).map_err(|error| refused(&error.text()))
             }
         }
     }

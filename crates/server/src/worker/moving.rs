@@ -169,7 +169,7 @@ impl Worker<'_> {
         *connection.session.shared.target.lock() =
             Target { worker: self.context.worker, conn: conn_id(conn) };
         if connection.is_waiting() && !connection.wire.is_websocket() {
-            driver.pause_reading(conn);
+            connection.stop_reading(driver);
         } else if connection.held || self.is_frozen() {
             // Another process may have to read on if this one does not come to serve.
             driver.hold_reading(conn);

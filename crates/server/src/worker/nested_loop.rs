@@ -242,9 +242,9 @@ impl<'e> Worker<'e> {
         None
     }
 
-    /// Has the requests of a client wait until they are resumed.
-    pub(super) fn pause(&mut self, connection: &mut Connection, gives_way: bool) {
-        (connection.paused, connection.gives_way) = (true, gives_way);
+    /// Has the requests of a client wait until they are resumed. `held_back`: by CLIENT PAUSE or a failover.
+    pub(super) fn pause(&mut self, connection: &mut Connection, held_back: bool) {
+        (connection.paused, connection.held_back) = (true, held_back);
         connection.session.shared.mark(flag::BLOCKED, true);
         self.has_paused = true;
     }
@@ -255,7 +255,7 @@ impl<'e> Worker<'e> {
         if connection.is_waiting() || connection.session.closing || connection.session.killed {
             return;
         }
-        self.pause(connection, true);
+        self.pause(connection, false);
         let retry = host::Message::Retry(conn_id(connection.conn));
         self.network.post(self.context.worker, Message::Engine(retry));
     }

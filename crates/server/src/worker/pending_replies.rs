@@ -173,6 +173,7 @@ impl Worker<'_> {
         let Some(mut connection) = self.connections[conn.index()].take() else { return false };
         let mut is_sent = false;
         if let Some(mut replies) = connection.pending_replies.take() {
+            connection.note_active(self.context.now_ms);
             while let Some((_, bytes)) = replies.queue.pop_front_if(|(lsn, _)| *lsn <= confirmed) {
                 is_sent = true;
                 replies.bytes -= bytes.len();

@@ -145,8 +145,7 @@ impl Worker<'_> {
         self.decode(driver, &mut connection, bytes, &mut requests);
         let has_more = requests.len() > before;
         if has_more {
-            let active_ms = &connection.session.shared.active_ms;
-            active_ms.store(self.context.now_ms, std::sync::atomic::Ordering::Relaxed);
+            connection.note_active(self.context.now_ms);
         }
         let is_over = connection.has_farewell();
         let unsent = self.unsent(driver, &connection);

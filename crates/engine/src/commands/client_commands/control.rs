@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
+use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
 use super::filters::Filters;
@@ -101,7 +101,7 @@ pub(super) fn unblock(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, r
     let id = parse::integer(args.at(2))?;
     let engine = invocation.engine();
     let blocked = u64::try_from(id).ok().and_then(|id| engine.blocked.lock().get(&id).cloned());
-    let may_end = |blocked: &Arc<BlockedClient>| blocked.blocking.on_timeout != TimeoutReply::Never;
+    let may_end = |blocked: &Arc<BlockedClient>| !blocked.waits_for_work();
     let released = blocked.filter(may_end).is_some_and(|blocked| {
         let bytes = if with_error {
             let mut error = Reply::new(blocked.protocol);
