@@ -13,9 +13,10 @@ import sys
 import pytest
 from redis.cluster import RedisCluster
 
+from support.http import ask
 from support.replication import until, wait_in_sync
 from support.seeds import run_seed
-from support.servers import subject_is_oracle
+from support.servers import free_port, subject_is_oracle
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server emulates no cluster")
 
@@ -159,6 +160,17 @@ def test_a_replica_sends_clients_to_its_primary(shard):
         assert [asks(line) for line in ("GET a", "EXEC")] == [b"+QUEUED\r\n", b"*1\r\n$1\r\n1\r\n"]
         assert asks("READWRITE") == b"+OK\r\n" and asks("GET a") == moved
         assert "errorstat_MOVED" in client("INFO", "errorstats").text()
+
+
+def test_http_reads_from_a_replica(start_node):
+    """Who comes over HTTP is no client of a cluster."""
+    primary, replica = (node_of_cluster(start_node, "mantissa", **{"http-port": free_port()}) for _ in range(2))
+    primary.call("SET", "a", "value")
+    replica.follow(primary)
+    wait_in_sync(primary, replica)
+    port = replica.options["http-port"]
+    assert json.loads(ask(port, "/get/a").content) == {"result": "value"}
+    assert json.loads(ask(port, "/set/a/1", method="POST").content)["error"].startswith("MOVED 15495 ")
 
 
 def test_clients_follow_a_failover(shard):

@@ -72,9 +72,6 @@ pub fn of_request(
     if persistence.loading.load(Ordering::Relaxed) && !info.flags.has(Flags::LOADING) {
         return Err(LOADING);
     }
-    if info.flags.has(Flags::NO_ASYNC_LOADING) && persistence.loading_aside.load(Ordering::Relaxed) {
-        return Err(LOADING);
-    }
     if context.engine.scripting.is_busy() && !info.flags.has(Flags::ALLOW_BUSY) {
         // Of the rest, commands on keys run if a slow script does not hold their shards. Transactions do not.
         let is_by_keys = matches!(command.handler, Some(Handler::Data(_))) && info.locks == Locks::Keys;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::Flags;
+use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, sessions};
 use mantissa_net::http::{BodyReader, Framing, Head, Method, Response, Status};
 use mantissa_net::{Conn, Driver, Socket};
@@ -223,6 +224,10 @@ impl Worker<'_> {
         };
         let session = &mut connection.session;
         sessions::begin_anew(&self.context, session);
+        if self.context.active.config.cluster_emulated {
+            // It is no client of a cluster: a replica answers its reads.
+            session.shared.mark(flag::READONLY, true);
+        }
         let refused = |text: &str| {
             json_error(Status::Unauthorized, text).with("WWW-Authenticate", "Bearer realm=\"mantissa\"")
         };
