@@ -205,6 +205,8 @@ struct State {
     /// Segments that are free, and the number of those that were ever used.
     free: Vec<u32>,
     used_ever: u32,
+    /// Segments that are being given back.
+    discarding: usize,
     /// The most slots that cleaning may come to.
     cleaning_max: u64,
     /// All full segments in use, and some that are not any more.
@@ -660,6 +662,7 @@ impl TierFile {
                     }
                 }
                 Work::Discard(number) => {
+                    state.discarding += 1;
                     drop(state);
                     self.discard(number);
                 }
@@ -671,7 +674,9 @@ impl TierFile {
     fn discard(&self, number: u32) {
         // Where the space can not be given back it is only used again.
         let _ = self.file.discard(position(number, 0), SEGMENT_BYTES as u64);
-        self.state().free.push(number);
+        let mut state = self.state();
+        state.free.push(number);
+        state.discarding -= 1;
     }
 
     /// Frees the slots that wait for it, ahead of what is to be written. What is to be written to them is
@@ -696,6 +701,7 @@ impl TierFile {
         state.waiting_bytes -= dropped_bytes;
         let is_done = state.work.is_empty();
         state.is_failing &= !is_done;
+        state.discarding += numbers.len();
         drop(state);
         numbers.into_iter().for_each(|number| self.discard(number));
         is_done
@@ -807,8 +813,8 @@ impl TierFile {
     /// while writing fails.
     pub fn free_slots(&self) -> Option<u64> {
         let state = self.state();
-        let discarded = state.work.iter().filter(|work| matches!(work, Work::Discard(_))).count();
-        let in_use = (state.slots_in_use() - discarded) as u64;
+        let waiting = state.work.iter().filter(|work| matches!(work, Work::Discard(_))).count();
+        let in_use = (state.slots_in_use() - waiting - state.discarding) as u64;
         (!state.is_failing).then(|| self.slots_max().saturating_sub(in_use))
     }
 
