@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from support.rdbfile import version_of
 from support.servers import Server, subject_is_oracle
 from support.waiting import eventually, until_written
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server 8.2 has none of them")
 
-VERSION_OFFSET = len("REDIS")
 FORM_USUAL, FORM_PRODUCERS = 21, 26
 DAY_S = 86_400
 FACTS = ("idmp-duration", "idmp-maxsize", "pids-tracked", "iids-tracked", "iids-added", "iids-duplicates")
@@ -289,7 +289,7 @@ def test_copies_go_their_own_ways(client):
 
 
 def test_files_have_the_version_that_they_need(tmp_path):
-    version = lambda: (tmp_path / "dump.rdb").read_bytes()[VERSION_OFFSET : VERSION_OFFSET + 4]
+    version = lambda: version_of(tmp_path / "dump.rdb")
     with Server("subject", options={"dir": str(tmp_path)}) as server, server.connect() as connection:
         connection.call("XADD", "s", "*", "f", "v")
         connection.call("SAVE")

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support.rdbfile import version_of
 from support.servers import PATIENCE_S, Server, subject_is_oracle
 from support.state import differences, whole_state
 from support.waiting import eventually, until_written
@@ -15,7 +16,6 @@ from support.waiting import eventually, until_written
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server 8.2 has none of them")
 
 FATAL_COUNT = 2**63 - 1
-VERSION_OFFSET = len("REDIS")
 
 
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
@@ -347,7 +347,7 @@ def test_histories_outlast_everything(tmp_path):
 
 
 def test_files_have_the_version_that_they_need(tmp_path):
-    version = lambda: (tmp_path / "dump.rdb").read_bytes()[VERSION_OFFSET : VERSION_OFFSET + 4]
+    version = lambda: version_of(tmp_path / "dump.rdb")
     with Server("subject", options={"dir": str(tmp_path)}) as server, server.connect() as connection:
         fill(connection, 3, "old")
         connection.call("SAVE")

@@ -46,9 +46,9 @@ pub fn expire_cycle(
     let mut progress = ExpireProgress::default();
     // There may be many, most of them empty.
     let mut databases: SmallVec<[usize; 16]> = access.visit_shard(shard, |shard| {
-        progress.keys = shard.databases.iter().map(|database| database.with_expiry_len()).sum();
         let numbered = shard.databases.iter().enumerate();
-        numbered.filter(|(_, database)| database.has_expiries()).map(|(number, _)| number).collect()
+        let with_expiries = numbered.filter(|(_, database)| database.has_expiries());
+        with_expiries.inspect(|(_, it)| progress.keys += it.with_expiry_len()).map(|(at, _)| at).collect()
     });
     if databases.is_empty() {
         return progress;
@@ -82,7 +82,8 @@ fn walk(
     while left > 0 {
         let (mut visited, mut with_expiry) = (0, 0);
         let is_found = access.visit_shard(shard, |shard| {
-            shard.databases[database].visit_due(now_ms, |entry| {
+            let database = &mut shard.databases[database];
+            let is_found = database.visit_due(now_ms, |entry| {
                 visited += 1;
                 let Some(time) = entry.expiry() else { return false };
                 with_expiry += 1;
@@ -91,12 +92,13 @@ fn walk(
                     due.push(entry.key().into());
                 }
                 is_due
-            })
+            });
+            progress.is_behind |= is_found && database.visits_in_vain();
+            is_found
         });
         if !is_found {
             break;
         }
-        progress.is_behind |= access.visit_shard(shard, |shard| shard.databases[database].visits_in_vain());
         for key in due.drain(..) {
             if access.remove_if_expired(&key) {
                 progress.removed += 1;

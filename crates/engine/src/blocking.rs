@@ -219,8 +219,7 @@ pub fn release_all_for_role_change(engine: &Engine, primary: &Address) {
     for blocked in all.iter().filter(|blocked| !blocked.waits_for_work()) {
         let mut error = Reply::new(blocked.protocol);
         let (client, args) = (&blocked.session, blocked.args.as_args());
-        let follows = client.has(flag::REDIRECTED) || config.cluster_emulated;
-        let follows = follows && !blocked.blocking.keys.is_empty();
+        let follows = Redirection::may_be(config, client) && !blocked.blocking.keys.is_empty();
         if !follows {
             error.error(REASON);
         } else if let Some(sent) = Redirection::of(engine, config, client, blocked.command, args) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_store::{Database, Hash, LockedShards, Shard, ValueMut};
+use mantissa_store::{Database, Hash, KeyHash, LockedShards, Shard, ValueMut};
 
 use super::Access;
 use crate::effects::ExpiredFields;
@@ -40,12 +40,18 @@ impl Access<'_> {
         self.collected.effects().expired.extract_if(.., is_elsewhere).collect()
     }
 
-    /// The hash at a key, to change, without marking it as used; `None` if there is none.
-    pub(crate) fn peek_hash_mut(&mut self, key: &[u8]) -> Option<&mut Hash> {
+    /// The part of the database that a key is in, if it is locked, and the key's hash.
+    fn database_of(&mut self, key: &[u8]) -> Option<(&mut Database, KeyHash)> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let shard = self.locked.shard_mut(index)?;
-        match shard.databases.get_mut(self.database)?.get_mut(hash, key)?.collection_mut() {
+        Some((shard.databases.get_mut(self.database)?, hash))
+    }
+
+    /// The hash at a key, to change, without marking it as used; `None` if there is none.
+    pub(crate) fn peek_hash_mut(&mut self, key: &[u8]) -> Option<&mut Hash> {
+        let (database, hash) = self.database_of(key)?;
+        match database.get_mut(hash, key)?.collection_mut() {
             Some(ValueMut::Hash(hash)) => Some(hash),
             _ => None,
         }
@@ -61,20 +67,14 @@ impl Access<'_> {
 
     /// To be called when fields of the hash at a key may expire earlier than before.
     pub(crate) fn track_fields(&mut self, key: &[u8]) {
-        let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
-        let Some(shard) = self.locked.shard_mut(index) else { return };
-        if let Some(database) = shard.databases.get_mut(self.database) {
+        if let Some((database, hash)) = self.database_of(key) {
             database.track_fields(hash, key);
         }
     }
 
     /// To be called when producers of the stream at a key have sent something.
     pub(crate) fn track_producers(&mut self, key: &[u8]) {
-        let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
-        let Some(shard) = self.locked.shard_mut(index) else { return };
-        if let Some(database) = shard.databases.get_mut(self.database) {
+        if let Some((database, hash)) = self.database_of(key) {
             database.track_producers(hash, key);
         }
     }

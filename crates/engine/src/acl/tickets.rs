@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use mantissa_scripting::hexadecimal;
 use parking_lot::Mutex;
 
 use super::User;
@@ -31,7 +32,7 @@ impl Tickets {
     pub fn issue(&self, user: &Arc<User>, now_ms: i64, lifetime_ms: i64) -> Option<String> {
         let mut bytes = [0; SECRET_BYTES];
         getrandom::fill(&mut bytes).ok()?;
-        let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = hexadecimal(&bytes);
         let mut open = self.open.lock();
         if open.len() >= COUNT_MAX {
             open.retain(|_, ticket| ticket.expires_ms > now_ms);

@@ -35,7 +35,7 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
     if obeys(session) {
         return Ok(());
     }
-    if session.shared.has(flag::REDIRECTED) || context.active.config.cluster_emulated {
+    if Redirection::may_be(&context.active.config, &session.shared) {
         redirect(context, session, command, args)?;
     }
     let refuses = |command: &Command, args: Args<'_>| {
@@ -57,8 +57,7 @@ fn on_replica(context: &Context, session: &Session, command: &Command, args: Arg
     }
 }
 
-/// Sends a client that follows to the primary, unless it asks for no data: a client of a cluster, or one that
-/// has said so (CLIENT CAPA REDIRECT).
+/// Sends a client that follows to the primary, unless it asks for no data.
 fn redirect(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
     let (engine, config) = (context.engine, &context.active.config);
     let sent =
@@ -89,6 +88,12 @@ pub enum Redirection {
 }
 
 impl Redirection {
+    /// Whether a client follows to the primary: one of a cluster, or one that has said so (CLIENT CAPA
+    /// REDIRECT).
+    pub fn may_be(config: &Config, client: &SharedSession) -> bool {
+        config.cluster_emulated || client.has(flag::REDIRECTED)
+    }
+
     /// How a client is sent to the primary for this; `None` if it is not. It follows, and writes, or reads
     /// without READONLY.
     pub fn of(

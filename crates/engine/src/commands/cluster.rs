@@ -8,6 +8,7 @@ use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
+use crate::admission::Redirection;
 use crate::invocation::{EngineHandler, EngineSpec, Invocation};
 use crate::session::flag;
 
@@ -25,7 +26,7 @@ fn readwrite(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
 
 fn set_readonly(invocation: &mut Invocation<'_, '_, '_>, on: bool, reply: &mut Reply) -> Outcome {
     let client = &invocation.session.shared;
-    if !client.has(flag::REDIRECTED) && !invocation.context.active.config.cluster_emulated {
+    if !Redirection::may_be(&invocation.context.active.config, client) {
         return Err(DISABLED);
     }
     client.mark(flag::READONLY, on);

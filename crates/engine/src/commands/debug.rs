@@ -13,6 +13,7 @@ use mantissa_commands::{Error, Locks, NewExpiry, Outcome, parse};
 use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::payload;
 use mantissa_protocol::{Args, Protocol, Reply};
+use mantissa_scripting::hexadecimal;
 use mantissa_store::Entry;
 
 use crate::admission;
@@ -149,14 +150,10 @@ fn match_hard_patterns(reply: &mut Reply) {
     reply.simple("Apparently Redis did not crash: test passed");
 }
 
-fn hexadecimal(digest: [u8; 20]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn digest(invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply) {
     let all = invocation.engine().keyspace.all_shards();
     let digest = invocation.with_access(all, |access| digest_keyspace(access.locked_mut()));
-    reply.simple(&hexadecimal(digest));
+    reply.simple(&hexadecimal(&digest));
 }
 
 fn digest_values(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) {
@@ -165,7 +162,7 @@ fn digest_values(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply:
         args.from(2).iter().map(|key| access.peek(key).map_or([0; 20], digest_value)).collect()
     });
     reply.array(digests.len());
-    digests.into_iter().for_each(|digest| reply.simple(&hexadecimal(digest)));
+    digests.into_iter().for_each(|digest| reply.simple(&hexadecimal(&digest)));
 }
 
 /// Runs `look` on the entry of the key in argument 2.

@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use mantissa_config::Config;
+use mantissa_scripting::hexadecimal;
 use sha1::{Digest, Sha1};
 
 use super::primary;
@@ -131,8 +132,7 @@ fn bus_port_of(port: u16) -> u16 {
 }
 
 fn replica_id(ip: &str, port: u16) -> String {
-    let digest = Sha1::digest(format!("{ip}:{port}"));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha1::digest(format!("{ip}:{port}")))
 }
 
 /// The address of this end; empty without one.

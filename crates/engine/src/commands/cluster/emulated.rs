@@ -163,12 +163,14 @@ pub(super) fn slots(invocation: Call<'_, '_, '_, '_>, _args: Args<'_>, reply: &m
             more.push(("hostname", &node.hostname));
         }
         reply.map(more.len());
-        for (name, value) in more {
-            reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
-        }
+        more.into_iter().for_each(|(name, value)| pair(reply, name, value));
     }
     Ok(())
+}
+
+fn pair(reply: &mut Reply, name: &str, value: &str) {
+    reply.bulk(name.as_bytes());
+    reply.bulk(value.as_bytes());
 }
 
 pub(super) fn shards(invocation: Call<'_, '_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -187,25 +189,17 @@ pub(super) fn shards(invocation: Call<'_, '_, '_, '_>, _args: Args<'_>, reply: &
         let ports: Vec<_> = ports.into_iter().filter(|(_, port)| *port != 0).collect();
         let has_name = !node.hostname.is_empty();
         reply.map(6 + ports.len() + usize::from(has_name));
-        let mut text = |name: &str, value: &str| {
-            reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
-        };
-        text("id", &node.id);
+        pair(reply, "id", &node.id);
         for (name, port) in ports {
             reply.bulk(name.as_bytes());
             reply.integer(port.into());
         }
-        let mut text = |name: &str, value: &str| {
-            reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
-        };
-        text("ip", &node.ip);
-        text("endpoint", endpoint(node, config).unwrap_or_default());
+        pair(reply, "ip", &node.ip);
+        pair(reply, "endpoint", endpoint(node, config).unwrap_or_default());
         if has_name {
-            text("hostname", &node.hostname);
+            pair(reply, "hostname", &node.hostname);
         }
-        text("role", if index == 0 { "master" } else { "replica" });
+        pair(reply, "role", if index == 0 { "master" } else { "replica" });
         reply.bulk(b"replication-offset");
         reply.integer(node.offset as i64);
         reply.bulk(b"health");
